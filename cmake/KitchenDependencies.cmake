@@ -1,0 +1,12 @@
+# Well-kept libraries from the system; tools/quickstart and tools/test install them.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
+if(KITCHEN_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()

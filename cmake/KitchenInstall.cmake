@@ -1,0 +1,19 @@
+# cmake --install, and find_package(kitchen) for users of the installed library.
+include(CMakePackageConfigHelpers)
+install(TARGETS kitchen EXPORT kitchenTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET kitchen_program)
+  install(TARGETS kitchen_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/src/kitchen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h" PATTERN "app" EXCLUDE)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/kitchen)
+install(EXPORT kitchenTargets NAMESPACE kitchen:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kitchen)
+file(WRITE ${CMAKE_BINARY_DIR}/kitchenConfig.cmake.in
+  "@PACKAGE_INIT@\ninclude(\${CMAKE_CURRENT_LIST_DIR}/kitchenTargets.cmake)\n")
+configure_package_config_file(${CMAKE_BINARY_DIR}/kitchenConfig.cmake.in
+  ${CMAKE_BINARY_DIR}/kitchenConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kitchen)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/kitchenConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/kitchenConfig.cmake ${CMAKE_BINARY_DIR}/kitchenConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kitchen)

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "kitchen/base/tensor.h"
+
+namespace kitchen::ops {
+
+/// Kernel: out[t, :] = table[ids[t] - first_id, :]; a row of zeros where the id lies outside of the table
+/// (rows of other ranks). ids [tokens] int64, table [rows, cols], out [tokens, cols]. Exact.
+struct EmbeddingForwardKernel {
+  static constexpr const char* kName = "embedding_forward";
+  using Fn = void (*)(const Stream&, ConstView ids, ConstView table, std::int64_t first_id, View out);
+};
+
+/// Kernel: dtable[ids[t] - first_id, :] += dy[t, :] in fp32, tokens ascending for each row. dtable float32.
+struct EmbeddingBackwardKernel {
+  static constexpr const char* kName = "embedding_backward";
+  using Fn = void (*)(const Stream&, ConstView dy, ConstView ids, std::int64_t first_id, View dtable);
+};
+
+/// Rows of table [rows, cols] picked by ids [...] (int64) -> [..., cols].
+Tensor embedding_forward(const Tensor& ids, const Tensor& table, std::int64_t first_id = 0);
+
+/// Adds to dtable [rows, cols], float32.
+void embedding_backward_into(const Tensor& dy, const Tensor& ids, const Tensor& dtable,
+                             std::int64_t first_id = 0);
+
+}  // namespace kitchen::ops

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "kitchen/base/context.h"
+
+namespace kitchen::reference {
+
+/// The kernel table of the CPU: every op of the library has an entry.
+std::shared_ptr<const Backend> cpu_backend();
+
+/// A fresh CPU context with its own host allocator.
+ContextPtr make_cpu_context();
+
+/// A context that counts allocations of the same ops on the CPU without doing them (Device::meta).
+ContextPtr make_meta_context();
+
+}  // namespace kitchen::reference

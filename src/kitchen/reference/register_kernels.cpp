@@ -1,0 +1,14 @@
+#include "kitchen/reference/register_kernels.h"
+
+#include "kitchen/reference/host_memory.h"
+
+namespace kitchen::reference {
+
+void register_reference_kernels(Backend& backend) {
+  backend.add<FillBytesKernel>("exact", &fill_bytes);
+  backend.add<CopyFromHostKernel>("exact", &copy_from_host);
+  backend.add<CopyToHostKernel>("exact", &copy_to_host);
+  backend.add<CopyStridedKernel>("exact", &copy_strided);
+}
+
+}  // namespace kitchen::reference
