@@ -54,7 +54,7 @@ TEST(Tensor, ZeroSizeShapesAreLegal) {
 
 // labels: base.Tensor R05
 TEST(Tensor, SizesBeyondTwoToThe31AreCountedIn64Bits) {
-  const ContextPtr meta = reference::make_meta_context();
+  const ContextPtr meta = make_meta_context(*reference::make_cpu_context());
   const Tensor x = Tensor::empty(meta, {65536, 65537}, DType::float32);
   EXPECT_EQ(x.numel(), std::int64_t{65536} * 65537);
   EXPECT_EQ(x.strides()[0], 65537);

@@ -17,6 +17,11 @@ std::string_view Context::preferred(std::type_index op) const {
   return entry == variants_.end() ? std::string_view{} : std::string_view{entry->second};
 }
 
+ContextPtr make_meta_context(const Context& planned_for) {
+  return std::make_shared<Context>(Device::meta(), planned_for.backend_ptr(),
+                                   std::make_shared<CountingAllocator>());
+}
+
 ContextPtr default_context() {
   ContextPtr context = current_rank_state().default_context();
   if (!context) {

@@ -75,6 +75,9 @@ class Context {
 
 using ContextPtr = std::shared_ptr<Context>;
 
+/// A context on the meta device that counts allocations of the ops of `planned_for` without doing them.
+ContextPtr make_meta_context(const Context& planned_for);
+
 /// Makes ops of `context` run on `stream` for the lifetime of the guard.
 class StreamGuard {
  public:

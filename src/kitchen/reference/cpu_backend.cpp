@@ -17,9 +17,4 @@ ContextPtr make_cpu_context() {
   return std::make_shared<Context>(Device::cpu(), cpu_backend(), std::make_shared<HostAllocator>());
 }
 
-ContextPtr make_meta_context() {
-  return std::make_shared<Context>(Device::meta(), cpu_backend(),
-                                   std::make_shared<CountingAllocator>());
-}
-
 }  // namespace kitchen::reference

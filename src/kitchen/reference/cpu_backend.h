@@ -10,7 +10,4 @@ std::shared_ptr<const Backend> cpu_backend();
 /// A fresh CPU context with its own host allocator.
 ContextPtr make_cpu_context();
 
-/// A context that counts allocations of the same ops on the CPU without doing them (Device::meta).
-ContextPtr make_meta_context();
-
 }  // namespace kitchen::reference
