@@ -39,6 +39,13 @@ class Context {
     variants_[std::type_index(typeid(K))] = std::move(variant);
   }
 
+  /// The variant that launch<K> takes when it is asked for `asked`: the one of set_variant if `asked` is
+  /// empty; an empty result means the backend's default.
+  template <class K>
+  [[nodiscard]] std::string variant_for(std::string_view asked = {}) const {
+    return std::string(asked.empty() ? preferred(std::type_index(typeid(K))) : asked);
+  }
+
   /// Runs the kernel of op K on this context's stream. The one place through which every op goes:
   /// times it when a timer is attached, and does nothing on the meta device, where only shapes and
   /// allocations exist.

@@ -12,10 +12,16 @@ struct CastKernel {
 };
 
 /// Kernel: out = alpha·a + beta·b in fp32, one rounding; all three contiguous, same numel, any
-/// high-precision dtypes. `out` may be `a`. Exact.
+/// high-precision dtypes; two products and one sum, no fused multiply-add. `out` may be `a`. Exact.
 struct AxpbyKernel {
   static constexpr const char* kName = "axpby";
   using Fn = void (*)(const Stream&, float alpha, ConstView a, float beta, ConstView b, View out);
+};
+
+/// Kernel: out = factor·x in fp32, one rounding; equal shapes, any strides. `out` may be `x`. Exact.
+struct ScaleKernel {
+  static constexpr const char* kName = "scale";
+  using Fn = void (*)(const Stream&, float factor, ConstView x, View out);
 };
 
 /// Kernel: out = a·b elementwise in fp32, one rounding; contiguous, same numel. Exact.
@@ -45,7 +51,8 @@ struct SumRowsKernel {
 };
 
 /// Kernel: the sum of all elements of a contiguous tensor into out [1], float32. fp64 partial sums over
-/// chunks of 4096 elements, added in ascending order: the result does not depend on threads.
+/// chunks of 4096 elements (in a chunk 8 interleaved sums, element i to sum i mod 8, added as a binary
+/// tree), chunks added in ascending order: the result does not depend on threads. Exact.
 struct SumAllKernel {
   static constexpr const char* kName = "sum_all";
   using Fn = void (*)(const Stream&, ConstView x, View out);

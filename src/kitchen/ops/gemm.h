@@ -14,7 +14,8 @@ struct GemmEpilogue {
 };
 
 /// Kernel: d[i, m, n] = Σ_k a[i, m, k]·b[i, n, k] over an optional batch i. Views are of rank 3 (batch 1
-/// for plain GEMMs), each with unit stride in one of its last two dimensions or a size of 1 there.
+/// for plain GEMMs). In a and b one of the last two dimensions has unit stride (or size 1), and the stride
+/// of the other one is at least that dimension's size; d may have any strides without overlap.
 /// `workspace` has at least the bytes that GemmWorkspaceKernel gave for the same arguments.
 /// Bounded: |error| <= (k + 3)·2^-24·Σ|a||b| before the output rounding; variant "exact" sums products in
 /// fp64 and rounds once, and is the oracle.
@@ -24,10 +25,12 @@ struct GemmKernel {
                       void* workspace);
 };
 
-/// Bytes of workspace that the GemmKernel of the same variant name needs.
+/// Bytes of workspace that the GemmKernel of the same variant name needs. Looks at shapes, strides and
+/// dtypes only, and whether the epilogue has a bias.
 struct GemmWorkspaceKernel {
   static constexpr const char* kName = "gemm_workspace";
-  using Fn = std::int64_t (*)(const ConstView& a, const ConstView& b, const ConstView& d);
+  using Fn = std::int64_t (*)(const ConstView& a, const ConstView& b, const ConstView& d,
+                              const GemmEpilogue& epilogue);
 };
 
 /// Arguments of gemm besides the operands.

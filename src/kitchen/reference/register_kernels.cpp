@@ -1,5 +1,7 @@
 #include "kitchen/reference/register_kernels.h"
 
+#include "kitchen/reference/elementwise.h"
+#include "kitchen/reference/gemm.h"
 #include "kitchen/reference/host_memory.h"
 
 namespace kitchen::reference {
@@ -9,6 +11,8 @@ void register_reference_kernels(Backend& backend) {
   backend.add<CopyFromHostKernel>("exact", &copy_from_host);
   backend.add<CopyToHostKernel>("exact", &copy_to_host);
   backend.add<CopyStridedKernel>("exact", &copy_strided);
+  register_elementwise_kernels(backend);
+  register_gemm_kernels(backend);
 }
 
 }  // namespace kitchen::reference
