@@ -1,0 +1,138 @@
+#include "kitchen/modules/linear.h"
+
+#include "kitchen/base/error.h"
+#include "kitchen/base/logger.h"
+#include "kitchen/base/rank_state.h"
+#include "kitchen/modules/init_methods.h"
+#include "kitchen/recipes/predefined.h"
+
+namespace kitchen::modules {
+
+ContextPtr context_for(const Device& device) {
+  ContextPtr context = default_context();
+  if (context->device() == device) return context;
+  if (device.type == DeviceType::meta) return make_meta_context(*context);
+  throw ValueError("context_for: parameters were asked for on " + to_string(device) +
+                   ", the default context lies on " + to_string(context->device()) +
+                   "; call set_default_context first");
+}
+
+Linear::Linear() {
+  register_parameter("weight", &weight);
+  register_parameter("bias", &bias);
+}
+
+void Linear::init(const LinearOptions& options) {
+  const std::int64_t parts = options.parallel_mode ? options.tp_size : 1;
+  const bool column = options.parallel_mode == "column";
+  const bool row = options.parallel_mode == "row";
+  const std::int64_t local_out = column ? divide(options.out_features, parts) : options.out_features;
+  const std::int64_t local_in = row ? divide(options.in_features, parts) : options.in_features;
+  options_ = options;
+  if (!options_.tp_group) options_.tp_group = ProcessGroup::self();
+  if (!options_.qlinear_params) options_.qlinear_params = get_qlinear_params_from_qat_params(1);
+  if (options_.logical_name.empty()) {
+    options_.logical_name =
+        "layer" + std::to_string(current_rank_state().next_creation_index());
+  }
+  out_features = local_out;
+  in_features = local_in;
+  use_bias = options.bias;
+  tp_size = options.tp_size;
+  parallel_mode = options.parallel_mode;
+  ub_name = options.ub_name;
+  cache_ = std::make_shared<WeightCache>();
+  allocate_parameters(context_for(options.device));
+}
+
+void Linear::allocate_parameters(const ContextPtr& context) {
+  const bool column = parallel_mode == "column";
+  const bool row = parallel_mode == "row";
+  ParameterLayout layout;
+  layout.logical_name = options_.logical_name + ".weight";
+  layout.partition_dim = column ? 0 : row ? 1 : -1;
+  layout.partition_rank = options_.tp_group->rank();
+  layout.partition_size = tp_size;
+  {
+    std::optional<RngTracker::Fork> fork;
+    if (options_.rng_tracker != nullptr && options_.rng_tracker->is_initialized()) {
+      fork.emplace(*options_.rng_tracker, options_.rng_tracker_name.value_or("model-parallel-rng"));
+    }
+    weight = make_parameter(context, {out_features, in_features}, options_.params_dtype, layout,
+                            options_.init_method);
+  }
+  weight.tensor_model_parallel = layout.partition_dim >= 0;
+  weight.partition_dim = layout.partition_dim;
+  weight.partition_stride = options_.partition_stride;
+  if (!use_bias) return;
+  layout.logical_name = options_.logical_name + ".bias";
+  layout.partition_dim = column ? 0 : -1;
+  bias = make_parameter(context, {out_features}, options_.params_dtype, layout, nullptr);
+  bias.tensor_model_parallel = column;
+  bias.partition_dim = layout.partition_dim;
+  bias.partition_stride = options_.partition_stride;
+}
+
+LinearOutput Linear::forward(const Tensor& x, std::optional<bool> is_first_microbatch) {
+  if (tp_size > 1) options_.tp_group->require_single_rank(class_name().c_str());
+  forward_was_run_ = true;
+  LinearCall call;
+  call.module = options_.logical_name;
+  call.params = options_.qlinear_params;
+  call.fuse_wgrad_accumulation = options_.fuse_wgrad_accumulation;
+  if (is_first_microbatch) {
+    call.cache = cache_;
+    call.refresh_cache = *is_first_microbatch;
+  }
+  const bool returns_bias = options_.return_bias && use_bias;
+  const Tensor added = use_bias && !returns_bias ? static_cast<const Tensor&>(bias) : Tensor();
+  Tensor y = LinearFunction::apply(x, weight, added, call);
+  if (returns_bias) return {y, bias};
+  return {y, std::nullopt};
+}
+
+void Linear::set_tensor_parallel_group(std::shared_ptr<ProcessGroup> group) {
+  if (forward_was_run_) {
+    throw ValueError(class_name() + ": set_tensor_parallel_group after the first forward");
+  }
+  if (!group || group->size() != tp_size) {
+    throw ValueError(class_name() + ": set_tensor_parallel_group got a group of " +
+                     std::to_string(group ? group->size() : 0) + " ranks, the layer was built for " +
+                     std::to_string(tp_size));
+  }
+  options_.tp_group = std::move(group);
+}
+
+void Linear::reset_parameters() {
+  const Parameter former_weight = weight;
+  const Parameter former_bias = bias;
+  allocate_parameters(default_context());
+  // Other holders of the handles (optimizer, tied weights) must see the new storage.
+  former_weight.set_data(weight);
+  static_cast<Tensor&>(weight) = former_weight;
+  if (!use_bias) return;
+  former_bias.set_data(bias);
+  static_cast<Tensor&>(bias) = former_bias;
+}
+
+Tensor Linear::get_extra_state() const {
+  return Tensor::empty(weight.context(), {0}, DType::uint8);
+}
+
+void Linear::set_extra_state(const Tensor& state) {
+  if (state.defined() && state.numel() > 0) {
+    logger().info(class_name() + ": extra state of " + std::to_string(state.numel()) +
+                  " bytes is ignored; quantizers keep no state");
+  }
+}
+
+std::vector<StateDict::Item> Linear::extra_state() const {
+  if (!weight.defined()) return {};
+  return {{"_extra_state", get_extra_state()}};
+}
+
+void Linear::load_extra_state(const std::string& /*name*/, const Tensor& value) {
+  set_extra_state(value);
+}
+
+}  // namespace kitchen::modules

@@ -1,0 +1,100 @@
+#pragma once
+
+#include "kitchen/base/device.h"
+#include "kitchen/base/init_method.h"
+#include "kitchen/modules/linear_function.h"
+#include "kitchen/modules/module.h"
+#include "kitchen/parallel/process_group.h"
+#include "kitchen/parallel/rng_tracker.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace kitchen::modules {
+
+/// y and, if the caller adds it later, the bias.
+using LinearOutput = std::pair<Tensor, std::optional<Tensor>>;
+
+/// Arguments of the deferred constructor of Linear. Feature sizes are global.
+struct LinearOptions {
+  std::int64_t in_features = 0;
+  std::int64_t out_features = 0;
+  bool sequence_parallel = false;
+  bool fuse_wgrad_accumulation = false;
+  std::shared_ptr<ProcessGroup> tp_group;  ///< null: this rank alone
+  int tp_size = 1;
+  RngTracker* rng_tracker = nullptr;              ///< null: init draws from the default generator
+  std::optional<std::string> rng_tracker_name;    ///< nullopt: the tracker's default state
+  InitMethod init_method;                         ///< null: zeros
+  bool bias = true;
+  bool return_bias = false;
+  std::optional<std::string> parallel_mode;       ///< "column", "row" or nullopt
+  DType params_dtype = DType::float32;
+  Device device;
+  std::shared_ptr<const QLinearParams> qlinear_params;  ///< null: recipe 1
+  std::optional<std::string> ub_name;             ///< recorded only
+  std::optional<std::int64_t> layer_number;
+  std::string logical_name;                       ///< module path; names the parameters on every rank
+  std::int64_t partition_stride = 1;
+};
+
+/// Base of all linear layers: holds the parameters, runs LinearFunction.
+///
+/// Two-phase: `init` allocates, so that a wrapper can learn its recipe first. The weight is
+/// [out_features, in_features], local sizes: column mode divides out_features, row mode in_features.
+class Linear : public Module {
+ public:
+  Linear();
+
+  Parameter weight;  ///< [out_features, in_features]
+  Parameter bias;    ///< [out_features]; undefined without bias
+  std::int64_t in_features = 0;
+  std::int64_t out_features = 0;
+  bool use_bias = false;
+  int tp_size = 1;
+  std::optional<std::string> parallel_mode;
+  std::optional<std::string> ub_name;
+
+  /// @throws AssertionError "is not divisible by" if the group's size does not divide the split dimension.
+  void init(const LinearOptions& options);
+
+  /// @param x [..., in_features]; leading dimensions are tokens and may be empty.
+  /// @param is_first_microbatch true: quantize the weight and keep it; false: use what was kept;
+  ///        nullopt: quantize it each time.
+  /// @throws ValueError if x's last size is not in_features; NotImplementedError if tp_size > 1.
+  LinearOutput forward(const Tensor& x, std::optional<bool> is_first_microbatch);
+
+  /// Late assignment of the group, before the first forward.
+  /// @throws ValueError if its size is not tp_size, or after a forward.
+  void set_tensor_parallel_group(std::shared_ptr<ProcessGroup> group);
+
+  /// Initialises the parameters again; gives storage to parameters on the meta device.
+  void reset_parameters();
+
+  /// Kitchen keeps no quantizer state: an empty uint8 tensor, so that key sets match the fused layout.
+  [[nodiscard]] Tensor get_extra_state() const;
+  /// Accepts anything; non-empty state is logged and ignored.
+  void set_extra_state(const Tensor& state);
+
+  [[nodiscard]] const LinearOptions& options() const { return options_; }
+  [[nodiscard]] std::string class_name() const override { return "Linear"; }
+
+ protected:
+  [[nodiscard]] std::vector<StateDict::Item> extra_state() const override;
+  void load_extra_state(const std::string& name, const Tensor& value) override;
+  [[nodiscard]] const std::shared_ptr<ProcessGroup>& tp_group() const { return options_.tp_group; }
+  /// Allocates parameters of a subclass beside weight and bias (norm weights).
+  virtual void allocate_parameters(const ContextPtr& context);
+
+ private:
+  LinearOptions options_;
+  std::shared_ptr<WeightCache> cache_;
+  bool forward_was_run_ = false;
+};
+
+/// The context for parameters on `device`: this rank's default one, or its meta twin.
+/// @throws ValueError if the default context lies on another device.
+ContextPtr context_for(const Device& device);
+
+}  // namespace kitchen::modules
