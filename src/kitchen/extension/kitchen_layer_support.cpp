@@ -1,0 +1,90 @@
+#include "kitchen/extension/kitchen_layer_support.h"
+
+#include "kitchen/base/error.h"
+#include "kitchen/base/logger.h"
+#include "kitchen/base/rank_state.h"
+
+#include <set>
+#include <utility>
+
+namespace kitchen::extension {
+
+namespace {
+
+struct WarnedBuffers {
+  std::set<std::string> names;
+};
+
+}  // namespace
+
+std::optional<bool> take_first_microbatch(bool& is_first_microbatch, bool disable_cache) {
+  const bool first = std::exchange(is_first_microbatch, false);
+  if (disable_cache) return std::nullopt;
+  return first;
+}
+
+void warn_comm_buffer_once(const std::optional<std::string>& name) {
+  if (!name || name->empty()) return;
+  if (!current_rank_state().slot<WarnedBuffers>().names.insert(*name).second) return;
+  logger().warning("communication overlap through the user buffer '" + *name +
+                   "' is not supported in Kitchen; the layer runs without it");
+}
+
+std::shared_ptr<const QLinearParams> require_qlinear_params(
+    const std::string& class_name, const KitchenQuantizationParams& params) {
+  if (params.qlinear_params) return params.qlinear_params;
+  throw AssertionError(class_name + " at '" + params.match_input.module_path +
+                       "': the configuration '" + params.params_config_key +
+                       "' holds no qlinear_params; give the layer a QLinearParams configuration, or a "
+                       "CompoundParams with one");
+}
+
+KitchenQuantizationParams parse_quantization(const std::string& class_name,
+                                             const std::optional<QuantizationConfig>& config) {
+  if (!config) {
+    throw AssertionError(class_name +
+                         ": Kitchen extension expects a quantization config for each of its layers, "
+                         "and no rule of the recipe matches this one; add a catch-all rule with "
+                         "pattern \"*\"");
+  }
+  return KitchenQuantizationParams::parse_from_config(config);
+}
+
+TransformerConfig as_transformer_config(const ModelParallelConfig& config) {
+  if (const auto* full = dynamic_cast<const TransformerConfig*>(&config)) return *full;
+  TransformerConfig completed;
+  static_cast<ModelParallelConfig&>(completed) = config;
+  return completed;
+}
+
+InitMethod effective_init_method(const ModelParallelConfig& config, const InitMethod& init_method) {
+  return config.perform_initialization ? init_method : InitMethod();
+}
+
+void refuse_delayed_wgrad(const std::string& class_name, const ModelParallelConfig& config) {
+  if (!config.delay_wgrad_compute) return;
+  throw NotImplementedError(class_name + ": delay_wgrad_compute is not supported; set it to false");
+}
+
+std::string linear_repr(const std::string& class_name, std::int64_t in_features,
+                        std::int64_t out_features, bool bias, int tp_size) {
+  return class_name + "(in_features=" + std::to_string(in_features) +
+         ", out_features=" + std::to_string(out_features) + ", bias=" + (bias ? "True" : "False") +
+         ", TP=" + std::to_string(tp_size) + ")";
+}
+
+std::shared_ptr<ProcessGroup> dp_cp_group_of(const Metadata* metadata) {
+  if (metadata != nullptr && metadata->dp_cp_group) return metadata->dp_cp_group;
+  return ProcessGroupCollection::use_mpu_process_groups()->dp_cp;
+}
+
+std::shared_ptr<ModelParallelConfig> model_parallel_config_of(const BuildArgs& args) {
+  const auto entry = args.keywords().find("config");
+  if (entry != args.keywords().end()) {
+    const auto* full = std::any_cast<std::shared_ptr<TransformerConfig>>(&entry->second);
+    if (full != nullptr) return *full;
+  }
+  return args.get<std::shared_ptr<ModelParallelConfig>>("config");
+}
+
+}  // namespace kitchen::extension

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "kitchen/base/device.h"
+#include "kitchen/config/transformer_config.h"
+#include "kitchen/extension/kitchen_quantization_params.h"
+#include "kitchen/modules/build_args.h"
+#include "kitchen/parallel/process_group.h"
+#include "kitchen/parallel/sharded_tensor.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+/// @file  kitchen_layer_support.h
+/// @brief What the two-phase layers share: the same question is asked and answered in one place.
+
+namespace kitchen::extension {
+
+/// The flag to pass to the base layer: nullopt to quantize the weight at every use, else the flag, which
+/// then becomes false.
+std::optional<bool> take_first_microbatch(bool& is_first_microbatch, bool disable_cache);
+
+/// Warns once a name that communication overlap through a user buffer is not supported in Kitchen.
+void warn_comm_buffer_once(const std::optional<std::string>& name);
+
+/// The linear part of `params`. @throws AssertionError naming the class, the module path and qlinear_params.
+std::shared_ptr<const QLinearParams> require_qlinear_params(const std::string& class_name,
+                                                            const KitchenQuantizationParams& params);
+
+/// Parses, naming the class in the error where there is no configuration.
+KitchenQuantizationParams parse_quantization(const std::string& class_name,
+                                             const std::optional<QuantizationConfig>& config);
+
+/// `config` as a TransformerConfig; a plain ModelParallelConfig is completed with defaults.
+TransformerConfig as_transformer_config(const ModelParallelConfig& config);
+
+/// init_method if the config asks for initialisation, else zeros.
+InitMethod effective_init_method(const ModelParallelConfig& config, const InitMethod& init_method);
+
+/// @throws NotImplementedError for delay_wgrad_compute.
+void refuse_delayed_wgrad(const std::string& class_name, const ModelParallelConfig& config);
+
+/// "Class(in_features=4, out_features=8, bias=True, TP=1)".
+std::string linear_repr(const std::string& class_name, std::int64_t in_features,
+                        std::int64_t out_features, bool bias, int tp_size);
+
+/// The data-parallel group of `metadata`, else the default one.
+std::shared_ptr<ProcessGroup> dp_cp_group_of(const Metadata* metadata);
+
+/// The shared config of a build call, given as TransformerConfig or as ModelParallelConfig.
+std::shared_ptr<ModelParallelConfig> model_parallel_config_of(const BuildArgs& args);
+
+}  // namespace kitchen::extension

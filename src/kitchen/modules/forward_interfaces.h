@@ -1,0 +1,45 @@
+#pragma once
+
+#include "kitchen/base/tensor.h"
+#include "kitchen/config/enums.h"
+
+#include <optional>
+#include <utility>
+
+namespace kitchen {
+
+struct PackedSeqParams;
+
+}  // namespace kitchen
+
+/// @file  forward_interfaces.h
+/// @brief What a model calls on the parts that a spec chose, whatever their class is.
+
+namespace kitchen::modules {
+
+/// A linear layer: returns the output and, where the caller adds it, the bias.
+class ForwardLinear {
+ public:
+  virtual ~ForwardLinear() = default;
+  virtual std::pair<Tensor, std::optional<Tensor>> forward(const Tensor& x) = 0;
+};
+
+/// A norm or the identity.
+class ForwardTensor {
+ public:
+  virtual ~ForwardTensor() = default;
+  virtual Tensor forward(const Tensor& x) = 0;
+};
+
+/// The attention core: query [sq, b, np, hn], key and value [sk, b, ng, hn] -> [sq, b, np·hn].
+class ForwardAttention {
+ public:
+  virtual ~ForwardAttention() = default;
+  virtual Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                         const std::optional<Tensor>& attention_mask,
+                         std::optional<AttnMaskType> attn_mask_type = {},
+                         const std::optional<Tensor>& attention_bias = {},
+                         const PackedSeqParams* packed_seq_params = nullptr) = 0;
+};
+
+}  // namespace kitchen::modules

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "kitchen/modules/module.h"
+#include "kitchen/recipes/q_flash_attention_params.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace kitchen::modules {
+
+/// Arguments of KitchenFlashAttentionModule; head counts are local.
+struct FlashAttentionModuleOptions {
+  std::int64_t num_attention_heads = 0;
+  std::int64_t num_query_groups = 0;
+  std::int64_t kv_channels = 0;
+  double softmax_scale = 1.0;  ///< net scale of q·kᵀ
+  std::string qkv_format = "sbhd";
+  std::string attn_mask_type = "causal";
+  std::int64_t layer_number = 1;
+  std::string attention_type = "self";
+  std::shared_ptr<const QFlashAttentionParams> qfa_params;  ///< null: bf16, base 2
+};
+
+/// Causal flash attention: blocks of keys with a running maximum and sum; only the output and the log-sum-exp
+/// are kept for backward.
+class KitchenFlashAttentionModule : public Module {
+ public:
+  /// @throws NotImplementedError for dot precisions other than bf16@bf16.
+  explicit KitchenFlashAttentionModule(FlashAttentionModuleOptions options);
+
+  /// query [sq, b, np, hn], key and value [sk, b, ng, hn] -> [sq, b, np·hn]. float32 inputs are computed in
+  /// float32, which is logged once.
+  Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value);
+
+  [[nodiscard]] const FlashAttentionModuleOptions& options() const { return options_; }
+  [[nodiscard]] std::string class_name() const override { return "KitchenFlashAttentionModule"; }
+
+ private:
+  FlashAttentionModuleOptions options_;
+  bool told_float32_ = false;
+};
+
+}  // namespace kitchen::modules
