@@ -1,6 +1,9 @@
 #include "kitchen/reference/register_kernels.h"
 
+#include "kitchen/reference/activation.h"
 #include "kitchen/reference/host_memory.h"
+#include "kitchen/reference/norm.h"
+#include "kitchen/reference/softmax.h"
 
 namespace kitchen::reference {
 
@@ -9,6 +12,9 @@ void register_reference_kernels(Backend& backend) {
   backend.add<CopyFromHostKernel>("exact", &copy_from_host);
   backend.add<CopyToHostKernel>("exact", &copy_to_host);
   backend.add<CopyStridedKernel>("exact", &copy_strided);
+  register_activation_kernels(backend);
+  register_norm_kernels(backend);
+  register_softmax_kernels(backend);
 }
 
 }  // namespace kitchen::reference
