@@ -3,6 +3,7 @@
 #include "kitchen/reference/activation.h"
 #include "kitchen/reference/host_memory.h"
 #include "kitchen/reference/norm.h"
+#include "kitchen/reference/rotary.h"
 #include "kitchen/reference/softmax.h"
 
 namespace kitchen::reference {
@@ -14,6 +15,7 @@ void register_reference_kernels(Backend& backend) {
   backend.add<CopyStridedKernel>("exact", &copy_strided);
   register_activation_kernels(backend);
   register_norm_kernels(backend);
+  register_rotary_kernels(backend);
   register_softmax_kernels(backend);
 }
 
