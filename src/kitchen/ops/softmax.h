@@ -11,7 +11,8 @@ struct SoftmaxOptions {
 };
 
 /// Kernel: softmax over the last dimension of scores [b, np, sq, sk] (any dtype, contiguous) in fp32: the
-/// row maximum is subtracted, the sum is fp32 in the order of NormForwardKernel, one rounding to probs.
+/// row maximum is subtracted, the sum is fp32 in the order of NormForwardKernel, e / sum, one rounding to
+/// probs. Exact.
 /// mask: boolean view broadcast to [b, np, sq, sk] by zero strides, true = masked; or undefined.
 /// A row whose every score is -inf gives 0 (never NaN). A NaN score that is not masked makes its row NaN.
 struct SoftmaxForwardKernel {
@@ -20,8 +21,8 @@ struct SoftmaxForwardKernel {
                       const SoftmaxOptions&);
 };
 
-/// Kernel: dscores = scale · probs·(dprobs - Σ probs·dprobs), fp32 inside, masked positions 0 by probs = 0.
-/// With masked_value -10000 a masked position of an all-masked row has probs > 0 but gradient 0.
+/// Kernel: dscores = scale · (probs·(dprobs - Σ probs·dprobs)), fp32 inside, sum as above; masked positions
+/// are 0 whatever probs holds: with masked_value -10000 an all-masked row has probs > 0. Exact.
 struct SoftmaxBackwardKernel {
   static constexpr const char* kName = "softmax_backward";
   using Fn = void (*)(const Stream&, ConstView dprobs, ConstView probs, ConstView mask, View dscores,
@@ -30,8 +31,10 @@ struct SoftmaxBackwardKernel {
 
 /// @param mask boolean, broadcastable to scores' shape [b, np, sq, sk] (sizes 1 repeat), or undefined.
 /// @returns probabilities of scores' shape and dtype.
+/// @throws ValueError on rank or a mask that does not broadcast; TypeError on dtypes.
 Tensor softmax_forward(const Tensor& scores, const Tensor& mask, const SoftmaxOptions& options);
 
+/// Gradient with respect to the scores, in the dtype of `probs`; dprobs may have another one.
 Tensor softmax_backward(const Tensor& dprobs, const Tensor& probs, const Tensor& mask,
                         const SoftmaxOptions& options);
 

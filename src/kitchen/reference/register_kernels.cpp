@@ -2,7 +2,11 @@
 
 #include "kitchen/reference/elementwise.h"
 #include "kitchen/reference/gemm.h"
+#include "kitchen/reference/activation.h"
 #include "kitchen/reference/host_memory.h"
+#include "kitchen/reference/norm.h"
+#include "kitchen/reference/rotary.h"
+#include "kitchen/reference/softmax.h"
 
 namespace kitchen::reference {
 
@@ -13,6 +17,10 @@ void register_reference_kernels(Backend& backend) {
   backend.add<CopyStridedKernel>("exact", &copy_strided);
   register_elementwise_kernels(backend);
   register_gemm_kernels(backend);
+  register_activation_kernels(backend);
+  register_norm_kernels(backend);
+  register_rotary_kernels(backend);
+  register_softmax_kernels(backend);
 }
 
 }  // namespace kitchen::reference
