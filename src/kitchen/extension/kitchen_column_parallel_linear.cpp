@@ -2,6 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/extension/kitchen_layer_support.h"
+#include "kitchen/modules/local_linear_options.h"
 
 namespace kitchen {
 
@@ -53,7 +54,7 @@ ModuleInfo KitchenColumnParallelLinear::module_info() {
            "layer_number", "tp_group", "stride"},
           [](const BuildArgs& args) -> std::shared_ptr<Module> {
             ColumnParallelLinearArgs a;
-            a.config = extension::model_parallel_config_of(args);
+            a.config = modules::config_of(args);
             a.init_method = args.get<InitMethod>("init_method");
             a.gather_output = args.get<bool>("gather_output");
             a.bias = args.get<bool>("bias");

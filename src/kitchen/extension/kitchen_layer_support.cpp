@@ -78,13 +78,4 @@ std::shared_ptr<ProcessGroup> dp_cp_group_of(const Metadata* metadata) {
   return ProcessGroupCollection::use_mpu_process_groups()->dp_cp;
 }
 
-std::shared_ptr<ModelParallelConfig> model_parallel_config_of(const BuildArgs& args) {
-  const auto entry = args.keywords().find("config");
-  if (entry != args.keywords().end()) {
-    const auto* full = std::any_cast<std::shared_ptr<TransformerConfig>>(&entry->second);
-    if (full != nullptr) return *full;
-  }
-  return args.get<std::shared_ptr<ModelParallelConfig>>("config");
-}
-
 }  // namespace kitchen::extension

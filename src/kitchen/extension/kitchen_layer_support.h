@@ -3,7 +3,6 @@
 #include "kitchen/base/device.h"
 #include "kitchen/config/transformer_config.h"
 #include "kitchen/extension/kitchen_quantization_params.h"
-#include "kitchen/modules/build_args.h"
 #include "kitchen/parallel/process_group.h"
 #include "kitchen/parallel/sharded_tensor.h"
 
@@ -46,8 +45,5 @@ std::string linear_repr(const std::string& class_name, std::int64_t in_features,
 
 /// The data-parallel group of `metadata`, else the default one.
 std::shared_ptr<ProcessGroup> dp_cp_group_of(const Metadata* metadata);
-
-/// The shared config of a build call, given as TransformerConfig or as ModelParallelConfig.
-std::shared_ptr<ModelParallelConfig> model_parallel_config_of(const BuildArgs& args);
 
 }  // namespace kitchen::extension

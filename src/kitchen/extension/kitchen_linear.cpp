@@ -3,6 +3,7 @@
 #include "kitchen/base/error.h"
 #include "kitchen/extension/get_extra_kitchen_kwargs.h"
 #include "kitchen/extension/kitchen_layer_support.h"
+#include "kitchen/modules/local_linear_options.h"
 
 namespace kitchen {
 
@@ -164,7 +165,7 @@ ModuleInfo KitchenLinear::module_info() {
           [](const BuildArgs& args) -> std::shared_ptr<Module> {
             LinearArgs a;
             a.parallel_mode = args.get<std::optional<std::string>>("parallel_mode");
-            a.config = extension::model_parallel_config_of(args);
+            a.config = modules::config_of(args);
             a.init_method = args.get<InitMethod>("init_method");
             a.bias = args.get<bool>("bias");
             a.skip_bias_add = args.get<bool>("skip_bias_add");

@@ -2,6 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/extension/kitchen_layer_support.h"
+#include "kitchen/modules/local_linear_options.h"
 
 namespace kitchen {
 
@@ -51,7 +52,7 @@ ModuleInfo KitchenRowParallelLinear::module_info() {
            "skip_bias_add", "is_expert", "tp_comm_buffer_name", "layer_number", "tp_group"},
           [](const BuildArgs& args) -> std::shared_ptr<Module> {
             RowParallelLinearArgs a;
-            a.config = extension::model_parallel_config_of(args);
+            a.config = modules::config_of(args);
             a.init_method = args.get<InitMethod>("init_method");
             a.bias = args.get<bool>("bias");
             a.input_is_parallel = args.get<bool>("input_is_parallel");

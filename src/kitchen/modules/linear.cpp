@@ -53,7 +53,7 @@ void Linear::allocate_parameters(const ContextPtr& context) {
   layout.partition_dim = column ? 0 : row ? 1 : -1;
   layout.partition_rank = options_.tp_group->rank();
   layout.partition_size = tp_size;
-  {
+  if (options_.allocate_weight) {
     std::optional<RngTracker::Fork> fork;
     if (options_.rng_tracker != nullptr && options_.rng_tracker->is_initialized()) {
       fork.emplace(*options_.rng_tracker, options_.rng_tracker_name.value_or("model-parallel-rng"));
@@ -74,6 +74,11 @@ void Linear::allocate_parameters(const ContextPtr& context) {
 }
 
 LinearOutput Linear::forward(const Tensor& x, std::optional<bool> is_first_microbatch) {
+  return forward_with(x, weight, is_first_microbatch);
+}
+
+LinearOutput Linear::forward_with(const Tensor& x, const Tensor& used_weight,
+                                  std::optional<bool> is_first_microbatch) {
   if (tp_size > 1) options_.tp_group->require_single_rank(class_name().c_str());
   forward_was_run_ = true;
   LinearCall call;
@@ -86,7 +91,7 @@ LinearOutput Linear::forward(const Tensor& x, std::optional<bool> is_first_micro
   }
   const bool returns_bias = options_.return_bias && use_bias;
   const Tensor added = use_bias && !returns_bias ? static_cast<const Tensor&>(bias) : Tensor();
-  Tensor y = LinearFunction::apply(x, weight, added, call);
+  Tensor y = LinearFunction::apply(x, used_weight, added, call);
   if (returns_bias) return {y, bias};
   return {y, std::nullopt};
 }
@@ -108,8 +113,10 @@ void Linear::reset_parameters() {
   const Parameter former_bias = bias;
   allocate_parameters(default_context());
   // Other holders of the handles (optimizer, tied weights) must see the new storage.
-  former_weight.set_data(weight);
-  static_cast<Tensor&>(weight) = former_weight;
+  if (former_weight.defined()) {
+    former_weight.set_data(weight);
+    static_cast<Tensor&>(weight) = former_weight;
+  }
   if (!use_bias) return;
   former_bias.set_data(bias);
   static_cast<Tensor&>(bias) = former_bias;

@@ -37,6 +37,7 @@ struct LinearOptions {
   std::optional<std::int64_t> layer_number;
   std::string logical_name;                       ///< module path; names the parameters on every rank
   std::int64_t partition_stride = 1;
+  bool allocate_weight = true;  ///< false: each forward_with brings the weight (tied embeddings)
 };
 
 /// Base of all linear layers: holds the parameters, runs LinearFunction.
@@ -64,6 +65,10 @@ class Linear : public Module {
   ///        nullopt: quantize it each time.
   /// @throws ValueError if x's last size is not in_features; NotImplementedError if tp_size > 1.
   LinearOutput forward(const Tensor& x, std::optional<bool> is_first_microbatch);
+
+  /// As forward with another module's weight [out_features, in_features] in place of this one's.
+  LinearOutput forward_with(const Tensor& x, const Tensor& shared_weight,
+                            std::optional<bool> is_first_microbatch);
 
   /// Late assignment of the group, before the first forward.
   /// @throws ValueError if its size is not tp_size, or after a forward.
