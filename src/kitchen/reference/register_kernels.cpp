@@ -1,6 +1,8 @@
 #include "kitchen/reference/register_kernels.h"
 
 #include "kitchen/reference/host_memory.h"
+#include "kitchen/reference/quantize.h"
+#include "kitchen/reference/quantized_gemm.h"
 
 namespace kitchen::reference {
 
@@ -9,6 +11,8 @@ void register_reference_kernels(Backend& backend) {
   backend.add<CopyFromHostKernel>("exact", &copy_from_host);
   backend.add<CopyToHostKernel>("exact", &copy_to_host);
   backend.add<CopyStridedKernel>("exact", &copy_strided);
+  register_quantize_kernels(backend);
+  register_quantized_gemm_kernels(backend);
 }
 
 }  // namespace kitchen::reference
