@@ -69,10 +69,10 @@ TEST(GoldenCodec, RowsEncodeAndDecodeAsSingleElements) {
     const std::vector<float> inputs = hex_floats(golden().at("encode").at(name).at("f32"));
     const auto n = static_cast<std::int64_t>(inputs.size());
     std::vector<std::uint8_t> codes(inputs.size(), 0xEE);
-    reference::encode_row(spec, inputs.data(), 1.0f, codes.data(), n);
+    reference::row_encoder(spec)(spec, inputs.data(), 1.0f, codes.data(), n);
     EXPECT_EQ(codes, hex8(golden().at("encode").at(name).at("sat"))) << name;
     std::vector<float> values(inputs.size(), NAN);
-    reference::decode_row(spec, codes.data(), 1.0f, values.data(), n);
+    reference::row_decoder(spec)(spec, codes.data(), 1.0f, values.data(), n);
     for (std::size_t i = 0; i < values.size(); ++i) {
       EXPECT_EQ(bits_of(values[i]), bits_of(formats::decode(codes[i], spec)));
     }

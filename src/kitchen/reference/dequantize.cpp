@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 namespace kitchen::reference {
@@ -29,27 +30,63 @@ void dequantize_row(const ops::QuantizedView& x, std::int64_t slice, std::int64_
   const auto* codes = static_cast<const std::uint8_t*>(x.codes.data) + (slice * rows + row) * cols;
   const std::int64_t i = row / block_extent(x.spec.stored_scale_rows(), rows);
   const std::int64_t block_cols = block_extent(x.spec.granularity.cols, cols);
+  const DecodeRow decode = row_decoder(x.spec.format);
   for (std::int64_t c = 0; c < cols; c += block_cols) {
     float scale = stored_scale(x, slice, i, c / block_cols);
     if (x.spec.rule == formats::ScaleRule::nvfp4) {
       scale = (scale * static_cast<const float*>(x.amax.data)[slice]) * (1.0f / 2688.0f);
     }
-    decode_row(x.spec.format, codes + c, scale, values + c, std::min(block_cols, cols - c));
+    decode(x.spec.format, codes + c, scale, values + c, std::min(block_cols, cols - c));
+  }
+}
+
+/// Transposes 8x8 bytes, a row in each word: swaps blocks of 4, 2 and 1 across the diagonal.
+void transpose_8x8(std::uint64_t* rows) {
+  constexpr std::uint64_t kMasks[3] = {0x00000000FFFFFFFFu, 0x0000FFFF0000FFFFu, 0x00FF00FF00FF00FFu};
+  for (int stage = 0; stage < 3; ++stage) {
+    const int size = 4 >> stage;
+    for (int i = 0; i < 8; ++i) {
+      if ((i & size) != 0) continue;
+      const std::uint64_t above = rows[i];
+      const std::uint64_t below = rows[i + size];
+      const int shift = 8 * size;
+      rows[i] = (above & kMasks[stage]) | ((below & kMasks[stage]) << shift);
+      rows[i + size] = ((above >> shift) & kMasks[stage]) | (below & ~kMasks[stage]);
+    }
+  }
+}
+
+/// to[c, r] = from[r, c] for the rows and columns of one tile.
+void transpose_tile(const std::uint8_t* from, std::uint8_t* to, std::int64_t rows, std::int64_t cols,
+                    const MatrixTile& tile) {
+  const std::int64_t row_end = tile.row + tile.rows;
+  const std::int64_t col_end = tile.col + tile.cols;
+  for (std::int64_t r = tile.row; r < row_end; r += 8) {
+    for (std::int64_t c = tile.col; c < col_end; c += 8) {
+      if (r + 8 <= row_end && c + 8 <= col_end) {
+        std::uint64_t block[8];
+        for (int i = 0; i < 8; ++i) std::memcpy(&block[i], from + (r + i) * cols + c, 8);
+        transpose_8x8(block);
+        for (int i = 0; i < 8; ++i) std::memcpy(to + (c + i) * rows + r, &block[i], 8);
+        continue;
+      }
+      for (std::int64_t i = r; i < std::min(r + 8, row_end); ++i) {
+        for (std::int64_t j = c; j < std::min(c + 8, col_end); ++j) to[j * rows + i] = from[i * cols + j];
+      }
+    }
   }
 }
 
 void transpose_bytes(const std::uint8_t* from, std::uint8_t* to, std::int64_t rows, std::int64_t cols) {
-  constexpr std::int64_t kTile = 32;
-  const std::int64_t strips = (cols + kTile - 1) / kTile;
+  constexpr std::int64_t kTile = 64;
+  const std::int64_t down = (rows + kTile - 1) / kTile;
+  const std::int64_t across = (cols + kTile - 1) / kTile;
 #pragma omp parallel for if (worth_threads(rows * cols))
-  for (std::int64_t strip = 0; strip < strips; ++strip) {
-    const std::int64_t end = std::min(cols, (strip + 1) * kTile);
-    for (std::int64_t r0 = 0; r0 < rows; r0 += kTile) {
-      const std::int64_t r1 = std::min(rows, r0 + kTile);
-      for (std::int64_t c = strip * kTile; c < end; ++c) {
-        for (std::int64_t r = r0; r < r1; ++r) to[c * rows + r] = from[r * cols + c];
-      }
-    }
+  for (std::int64_t index = 0; index < down * across; ++index) {
+    const std::int64_t row = index % down * kTile;
+    const std::int64_t col = index / down * kTile;
+    transpose_tile(from, to, rows, cols,
+                   {0, row, col, std::min(kTile, rows - row), std::min(kTile, cols - col)});
   }
 }
 

@@ -55,19 +55,31 @@ void load_rows(const ConstView& x, const MatrixTile& tile, float* out, std::int6
 }
 
 template <class Format>
-void encode_values(const float* __restrict values, float scale, std::uint8_t* __restrict codes,
-                   std::int64_t n) {
+void encode_values(const formats::FloatSpec& /*spec*/, const float* __restrict values, float scale,
+                   std::uint8_t* __restrict codes, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     codes[i] = static_cast<std::uint8_t>(formats::encode(values[i] * scale, Format::spec()));
   }
 }
 
+void encode_any(const formats::FloatSpec& spec, const float* __restrict values, float scale,
+                std::uint8_t* __restrict codes, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    codes[i] = static_cast<std::uint8_t>(formats::encode(values[i] * scale, spec));
+  }
+}
+
 template <class Format>
-void decode_values(const std::uint8_t* __restrict codes, float scale_inv, float* __restrict values,
-                   std::int64_t n) {
+void decode_values(const formats::FloatSpec& /*spec*/, const std::uint8_t* __restrict codes,
+                   float scale_inv, float* __restrict values, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     values[i] = formats::decode(codes[i], Format::spec()) * scale_inv;
   }
+}
+
+void decode_any(const formats::FloatSpec& spec, const std::uint8_t* __restrict codes, float scale_inv,
+                float* __restrict values, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) values[i] = formats::decode(codes[i], spec) * scale_inv;
 }
 
 constexpr float kSigns[16] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
@@ -112,33 +124,31 @@ void hadamard16_rows(float* values, std::int64_t rows, std::int64_t cols, std::i
 
 Amax amax_of(const float* values, std::int64_t n) {
   // Integer order of the absolute bits is the order of the values, with NaN above Inf.
-  std::uint32_t largest = 0;
-  std::uint32_t largest_or_nan = 0;
+  // Signed, since vector units compare signed integers.
+  constexpr auto kInf = static_cast<std::int32_t>(formats::kFloatInfBits);
+  std::int32_t largest = 0;
+  std::int32_t largest_or_nan = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::uint32_t bits = bits_of(values[i]) & 0x7FFFFFFFu;
-    const std::uint32_t number = bits > formats::kFloatInfBits ? 0u : bits;
+    const auto bits = static_cast<std::int32_t>(bits_of(values[i]) & 0x7FFFFFFFu);
+    const std::int32_t number = bits > kInf ? 0 : bits;
     largest = std::max(largest, number);
     largest_or_nan = std::max(largest_or_nan, bits);
   }
-  return {float_from_bits(largest), largest_or_nan > formats::kFloatInfBits};
+  return {float_from_bits(static_cast<std::uint32_t>(largest)), largest_or_nan > kInf};
 }
 
-void encode_row(const formats::FloatSpec& spec, const float* values, float scale,
-                std::uint8_t* codes, std::int64_t n) {
-  if (spec == formats::kE4M3) return encode_values<formats::E4M3>(values, scale, codes, n);
-  if (spec == formats::kE5M2) return encode_values<formats::E5M2>(values, scale, codes, n);
-  if (spec == formats::kE2M1) return encode_values<formats::E2M1>(values, scale, codes, n);
-  for (std::int64_t i = 0; i < n; ++i) {
-    codes[i] = static_cast<std::uint8_t>(formats::encode(values[i] * scale, spec));
-  }
+EncodeRow row_encoder(const formats::FloatSpec& spec) {
+  if (spec == formats::kE4M3) return &encode_values<formats::E4M3>;
+  if (spec == formats::kE5M2) return &encode_values<formats::E5M2>;
+  if (spec == formats::kE2M1) return &encode_values<formats::E2M1>;
+  return &encode_any;
 }
 
-void decode_row(const formats::FloatSpec& spec, const std::uint8_t* codes, float scale_inv,
-                float* values, std::int64_t n) {
-  if (spec == formats::kE4M3) return decode_values<formats::E4M3>(codes, scale_inv, values, n);
-  if (spec == formats::kE5M2) return decode_values<formats::E5M2>(codes, scale_inv, values, n);
-  if (spec == formats::kE2M1) return decode_values<formats::E2M1>(codes, scale_inv, values, n);
-  for (std::int64_t i = 0; i < n; ++i) values[i] = formats::decode(codes[i], spec) * scale_inv;
+DecodeRow row_decoder(const formats::FloatSpec& spec) {
+  if (spec == formats::kE4M3) return &decode_values<formats::E4M3>;
+  if (spec == formats::kE5M2) return &decode_values<formats::E5M2>;
+  if (spec == formats::kE2M1) return &decode_values<formats::E2M1>;
+  return &decode_any;
 }
 
 void store_row(const float* values, DType dtype, void* data, std::int64_t offset, std::int64_t n) {

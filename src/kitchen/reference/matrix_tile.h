@@ -33,12 +33,15 @@ struct Amax {
 Amax amax_of(const float* values, std::int64_t n);
 
 /// codes[i] = encode(values[i] · scale), saturating.
-void encode_row(const formats::FloatSpec& spec, const float* values, float scale,
-                std::uint8_t* codes, std::int64_t n);
+using EncodeRow = void (*)(const formats::FloatSpec& spec, const float* values, float scale,
+                           std::uint8_t* codes, std::int64_t n);
+/// The loop for a format: one with its numbers as constants where it is common, else one that reads them.
+EncodeRow row_encoder(const formats::FloatSpec& spec);
 
 /// values[i] = decode(codes[i]) · scale_inv.
-void decode_row(const formats::FloatSpec& spec, const std::uint8_t* codes, float scale_inv,
-                float* values, std::int64_t n);
+using DecodeRow = void (*)(const formats::FloatSpec& spec, const std::uint8_t* codes,
+                           float scale_inv, float* values, std::int64_t n);
+DecodeRow row_decoder(const formats::FloatSpec& spec);
 
 /// Writes fp32 values to `data` + offset elements of a high-precision dtype, one rounding.
 void store_row(const float* values, DType dtype, void* data, std::int64_t offset, std::int64_t n);

@@ -69,18 +69,29 @@ float* scratch_of_thread(std::int64_t size) {
   return scratch.data();
 }
 
-float* load_transformed(const ConstView& x, const QuantizeSpec& spec, const MatrixTile& tile,
-                        const Tiling& tiling) {
+/// fp32 values of a tile with `pitch` floats a row.
+struct TileValues {
+  const float* data;
+  std::int64_t pitch;
+};
+
+TileValues load_transformed(const ConstView& x, const QuantizeSpec& spec, const MatrixTile& tile,
+                            const Tiling& tiling) {
+  if (x.dtype == DType::float32 && x.strides[2] == 1 && !spec.hadamard) {
+    return {static_cast<const float*>(x.data) + tile.slice * x.strides[0] + tile.row * x.strides[1] +
+                tile.col,
+            x.strides[1]};
+  }
   float* values = scratch_of_thread(tiling.rows * tiling.pitch());
   load_tile(x, tile, values, tiling.pitch());
   if (spec.hadamard) hadamard16_rows(values, tile.rows, tile.cols, tiling.pitch(), x.dtype);
-  return values;
+  return {values, tiling.pitch()};
 }
 
-Amax amax_of_block(const float* values, std::int64_t pitch, std::int64_t rows, std::int64_t cols) {
+Amax amax_of_block(const TileValues& values, std::int64_t rows, std::int64_t cols) {
   Amax amax;
   for (std::int64_t r = 0; r < rows; ++r) {
-    const Amax row = amax_of(values + r * pitch, cols);
+    const Amax row = amax_of(values.data + r * values.pitch, cols);
     amax.value = std::max(amax.value, row.value);
     amax.has_nan = amax.has_nan || row.has_nan;
   }
@@ -102,6 +113,8 @@ struct QuantizeJob {
   const QuantizeSpec& spec;
   ops::RoundingStream rounding;
   Tiling tiling;
+  EncodeRow encode;
+  bool has_byte_scales;
 };
 
 formats::BlockScale scale_of_block(const QuantizeJob& job, std::int64_t slice, const Amax& amax) {
@@ -115,15 +128,15 @@ formats::BlockScale scale_of_block(const QuantizeJob& job, std::int64_t slice, c
                               job.spec.eps, largest_of_dtype(job.x.dtype), matrix_amax);
 }
 
-void store_scale(const QuantizeJob& job, const MatrixTile& block, const formats::BlockScale& scale) {
-  const std::int64_t block_rows = job.spec.stored_scale_rows();
-  const std::int64_t block_cols = job.spec.granularity.cols;
-  const std::int64_t first = block_rows == 0 ? 0 : block.row / block_rows;
-  const std::int64_t count = block_rows == 0 ? 1 : ceil_div(block.rows, block_rows);
-  const std::int64_t col = block_cols == 0 ? 0 : block.col / block_cols;
+/// Stores the scale of block (i, j), on as many rows as repeat it.
+void store_scale(const QuantizeJob& job, const MatrixTile& block, std::int64_t i, std::int64_t j,
+                 const formats::BlockScale& scale) {
+  const bool is_repeated = job.spec.stored_scale_rows() != job.spec.granularity.rows;
+  const std::int64_t first = is_repeated ? block.row : i;
+  const std::int64_t count = is_repeated ? block.rows : 1;
   for (std::int64_t row = first; row < first + count; ++row) {
-    const std::int64_t at = block.slice * job.scale_inv.strides[0] + row * job.scale_inv.shape[2] + col;
-    if (job.spec.has_byte_scales()) {
+    const std::int64_t at = block.slice * job.scale_inv.strides[0] + row * job.scale_inv.shape[2] + j;
+    if (job.has_byte_scales) {
       static_cast<std::uint8_t*>(job.scale_inv.data)[at] = static_cast<std::uint8_t>(scale.code);
     } else {
       static_cast<float*>(job.scale_inv.data)[at] = scale.scale_inv;
@@ -133,47 +146,65 @@ void store_scale(const QuantizeJob& job, const MatrixTile& block, const formats:
 
 void encode_row_stochastic(const float* values, float scale, std::uint8_t* codes, std::int64_t n,
                            const ops::RoundingStream& rounding, std::int64_t first_index) {
-  const Rng rng{rounding.seed, rounding.offset | (std::uint64_t{rounding.usage} << 56)};
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::uint32_t word = rng.word(static_cast<std::uint64_t>(first_index + i));
-    codes[i] = static_cast<std::uint8_t>(formats::encode_e2m1_stochastic(values[i] * scale, word));
+  constexpr std::int64_t kChunk = 64;
+  std::uint32_t words[kChunk + 4];
+  const auto high = (std::uint32_t{rounding.usage} << 24) | static_cast<std::uint32_t>(rounding.offset >> 32);
+  for (std::int64_t start = 0; start < n; start += kChunk) {
+    const std::int64_t count = std::min(kChunk, n - start);
+    const auto first = static_cast<std::uint64_t>(first_index + start);
+    const std::uint64_t skipped = first & 3;
+    const std::int64_t blocks = (static_cast<std::int64_t>(skipped) + count + 3) / 4;
+    for (std::int64_t i = 0; i < blocks; ++i) {
+      const std::uint64_t block = (first >> 2) + static_cast<std::uint64_t>(i);
+      const Words4 out = philox4x32({{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+                                      static_cast<std::uint32_t>(rounding.offset), high}},
+                                    rounding.seed);
+      std::copy(out.v, out.v + 4, words + 4 * i);
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      codes[start + i] = static_cast<std::uint8_t>(formats::encode_e2m1_stochastic(
+          values[start + i] * scale, words[skipped + static_cast<std::uint64_t>(i)]));
+    }
   }
 }
 
-void encode_block(const QuantizeJob& job, const MatrixTile& block, const float* values, float scale) {
+void encode_block(const QuantizeJob& job, const MatrixTile& block, const TileValues& values, float scale) {
   const std::int64_t cols = job.codes.shape[2];
   auto* slice = static_cast<std::uint8_t*>(job.codes.data) + block.slice * job.codes.strides[0];
   for (std::int64_t r = 0; r < block.rows; ++r) {
     const std::int64_t at = (block.row + r) * cols + block.col;
-    const float* row = values + r * job.tiling.pitch();
+    const float* row = values.data + r * values.pitch;
     if (job.spec.stochastic) {
       // The index counts all slices, so that no two of them draw the same words.
       encode_row_stochastic(row, scale, slice + at, block.cols, job.rounding,
                             block.slice * job.codes.strides[0] + at);
     } else {
-      encode_row(job.spec.format, row, scale, slice + at, block.cols);
+      job.encode(job.spec.format, row, scale, slice + at, block.cols);
     }
   }
 }
 
 void quantize_tile(const QuantizeJob& job, const MatrixTile& tile) {
-  const float* values = load_transformed(job.x, job.spec, tile, job.tiling);
+  const TileValues values = load_transformed(job.x, job.spec, tile, job.tiling);
   if (job.spec.granularity.is_per_tensor()) {
     const auto* amax = static_cast<const float*>(job.matrix_amax.data);
     const Amax whole{job.scale.defined() ? 0.0f : amax[tile.slice], false};
     encode_block(job, tile, values, scale_of_block(job, tile.slice, whole).scale);
     return;
   }
-  const std::int64_t block_rows = job.spec.granularity.rows == 0 ? tile.rows : job.spec.granularity.rows;
-  const std::int64_t block_cols = job.spec.granularity.cols == 0 ? tile.cols : job.spec.granularity.cols;
-  for (std::int64_t r = 0; r < tile.rows; r += block_rows) {
-    for (std::int64_t c = 0; c < tile.cols; c += block_cols) {
-      const MatrixTile block{tile.slice, tile.row + r, tile.col + c,
-                             std::min(block_rows, tile.rows - r), std::min(block_cols, tile.cols - c)};
-      const float* first = values + r * job.tiling.pitch() + c;
-      const Amax amax = amax_of_block(first, job.tiling.pitch(), block.rows, block.cols);
-      const formats::BlockScale scale = scale_of_block(job, tile.slice, amax);
-      store_scale(job, block, scale);
+  const std::int64_t rows = job.spec.granularity.rows == 0 ? tile.rows : job.spec.granularity.rows;
+  const std::int64_t cols = job.spec.granularity.cols == 0 ? tile.cols : job.spec.granularity.cols;
+  const std::int64_t first_col = tile.col / cols;
+  std::int64_t i = tile.row / rows;
+  for (std::int64_t r = 0; r < tile.rows; r += rows, ++i) {
+    std::int64_t j = first_col;
+    for (std::int64_t c = 0; c < tile.cols; c += cols, ++j) {
+      const MatrixTile block{tile.slice, tile.row + r, tile.col + c, std::min(rows, tile.rows - r),
+                             std::min(cols, tile.cols - c)};
+      const TileValues first{values.data + r * values.pitch + c, values.pitch};
+      const formats::BlockScale scale =
+          scale_of_block(job, tile.slice, amax_of_block(first, block.rows, block.cols));
+      store_scale(job, block, i, j, scale);
       encode_block(job, block, first, scale.scale);
     }
   }
@@ -190,7 +221,7 @@ void store_scales_without_elements(const QuantizeJob& job) {
     const formats::BlockScale scale = scale_of_block(job, slice, amax);
     for (std::int64_t i = 0; i < per_slice; ++i) {
       const std::int64_t at = slice * per_slice + i;
-      if (job.spec.has_byte_scales()) {
+      if (job.has_byte_scales) {
         static_cast<std::uint8_t*>(job.scale_inv.data)[at] = static_cast<std::uint8_t>(scale.code);
       } else {
         static_cast<float*>(job.scale_inv.data)[at] = scale.scale_inv;
@@ -213,8 +244,8 @@ void matrix_amax(const Stream& /*stream*/, ConstView x, View amax, const Quantiz
 #pragma omp parallel for reduction(max : largest) if (worth_threads(x.shape[1] * x.shape[2]))
     for (std::int64_t index = 0; index < tiles; ++index) {
       const MatrixTile tile = tile_at(tiling, slice * tiles + index, x.shape[1], cols);
-      const float* values = load_transformed(x, spec, tile, tiling);
-      largest = std::max(largest, amax_of_block(values, tiling.pitch(), tile.rows, tile.cols).value);
+      const TileValues values = load_transformed(x, spec, tile, tiling);
+      largest = std::max(largest, amax_of_block(values, tile.rows, tile.cols).value);
     }
     result[slice] = largest;
   }
@@ -223,7 +254,7 @@ void matrix_amax(const Stream& /*stream*/, ConstView x, View amax, const Quantiz
 void quantize(const Stream& /*stream*/, ConstView x, ConstView matrix_amax, ConstView scale, View codes,
               View scale_inv, const QuantizeSpec& spec, const ops::RoundingStream& rounding) {
   const QuantizeJob job{x,    matrix_amax, scale, codes, scale_inv, spec, rounding,
-                        make_tiling(x, spec, codes.shape[2])};
+                        make_tiling(x, spec, codes.shape[2]), row_encoder(spec.format), spec.has_byte_scales()};
   store_scales_without_elements(job);
   const std::int64_t tiles = codes.numel() == 0 ? 0 : job.tiling.size();
 #pragma omp parallel for if (worth_threads(codes.numel()))

@@ -25,12 +25,13 @@ void decode_slice(const ops::QuantizedView& x, std::int64_t slice, float* values
       x.spec.stored_scale_rows() == 0 ? std::max<std::int64_t>(rows, 1) : x.spec.stored_scale_rows();
   const std::int64_t block_cols = plain ? std::max<std::int64_t>(cols, 1) : x.spec.granularity.cols;
   const auto* codes = static_cast<const std::uint8_t*>(x.codes.data) + slice * rows * cols;
+  const DecodeRow decode = row_decoder(x.spec.format);
 #pragma omp parallel for if (worth_threads(rows * cols))
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t c = 0; c < cols; c += block_cols) {
       const float scale = plain ? 1.0f : stored_scale(x, slice, r / block_rows, c / block_cols);
-      decode_row(x.spec.format, codes + r * cols + c, scale, values + r * cols + c,
-                 std::min(block_cols, cols - c));
+      decode(x.spec.format, codes + r * cols + c, scale, values + r * cols + c,
+             std::min(block_cols, cols - c));
     }
   }
 }

@@ -4,7 +4,7 @@
 #include "kitchen/reference/quantized_gemm.h"
 
 #include <algorithm>
-#include <vector>
+#include <cmath>
 
 namespace kitchen::reference {
 
@@ -101,6 +101,20 @@ double ref64_element(const ops::QuantizedView& a_view, const ops::QuantizedView&
   return sum;
 }
 
+/// fp32 by rounding to odd: a second rounding to bf16 or fp16 then gives what one rounding would.
+float round_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto back = static_cast<double>(nearest);
+  if (back == value || !std::isfinite(nearest)) return nearest;
+  const std::uint32_t bits = bits_of(nearest);
+  return float_from_bits((std::fabs(back) > std::fabs(value) ? bits - 1 : bits) | 1u);
+}
+
+float rounded_for(DType dtype, double value) {
+  return dtype == DType::float32 ? static_cast<float>(value) : round_to_odd(value);
+}
+float rounded_for(DType /*dtype*/, float value) { return value; }
+
 /// Calls element(slice, i, j) for every output, adds bias and C in the element's type and stores it.
 template <class Element>
 void for_each_output(const View& d, const ops::GemmEpilogue& epilogue, std::int64_t work,
@@ -115,7 +129,7 @@ void for_each_output(const View& d, const ops::GemmEpilogue& epilogue, std::int6
       auto value = element(slice, i, j);
       if (epilogue.bias.defined()) value += load_element(epilogue.bias.data, epilogue.bias.dtype, j);
       if (epilogue.accumulate) value += load_element(d.data, d.dtype, at);
-      const auto rounded = static_cast<float>(value);
+      const float rounded = rounded_for(d.dtype, value);
       store_row(&rounded, d.dtype, d.data, at, 1);
     }
   }
