@@ -7,6 +7,8 @@
 #include "kitchen/reference/norm.h"
 #include "kitchen/reference/rotary.h"
 #include "kitchen/reference/softmax.h"
+#include "kitchen/reference/quantize.h"
+#include "kitchen/reference/quantized_gemm.h"
 
 namespace kitchen::reference {
 
@@ -21,6 +23,8 @@ void register_reference_kernels(Backend& backend) {
   register_norm_kernels(backend);
   register_rotary_kernels(backend);
   register_softmax_kernels(backend);
+  register_quantize_kernels(backend);
+  register_quantized_gemm_kernels(backend);
 }
 
 }  // namespace kitchen::reference
