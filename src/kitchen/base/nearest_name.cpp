@@ -49,7 +49,8 @@ std::vector<std::string> nearest_names(std::string_view text,
     const std::string candidate = folded(name);
     const int distance = edit_distance(wanted, candidate);
     const std::size_t shorter = std::min(candidate.size(), wanted.size());
-    // A third of the letters wrong is a typing error; more is another word, unless one contains the other.
+    // A third of the letters wrong is a typing error; more is another word, unless one contains the
+    // other.
     const bool contains = shorter >= 3 && (candidate.find(wanted) != std::string::npos ||
                                            wanted.find(candidate) != std::string::npos);
     const int allowed = static_cast<int>(std::max<std::size_t>(1, candidate.size() / 3));

@@ -7,12 +7,15 @@
 #include <vector>
 
 /// @file  config_reader.h
-/// @brief Typed reads of a ConfigDict. Every message names the key, the value with its type, file and line,
-///        and what was expected. A value is never converted but for an integer that is read as a number.
+/// @brief Typed reads of a ConfigDict. Every message names the key, the value with its type, file
+/// and line,
+///        and what was expected. A value is never converted but for an integer that is read as a
+///        number.
 
 namespace kitchen {
 
-/// @throws KeyError if a key of `dict` is not in `known`; names it, its line and the nearest known key.
+/// @throws KeyError if a key of `dict` is not in `known`; names it, its line and the nearest known
+/// key.
 /// @param subject What the dictionary describes, such as "recipe my_recipe".
 void refuse_unknown_keys(const ConfigDict& dict, const std::vector<std::string>& known,
                          const std::string& subject);

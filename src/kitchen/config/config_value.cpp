@@ -69,7 +69,9 @@ ConfigDict::ConfigDict(std::initializer_list<Entry> entries) {
   }
 }
 
-bool ConfigDict::contains(std::string_view key) const { return find(key) != nullptr; }
+bool ConfigDict::contains(std::string_view key) const {
+  return find(key) != nullptr;
+}
 
 const ConfigValue* ConfigDict::find(std::string_view key) const {
   for (const Entry& entry : entries_) {
@@ -80,8 +82,9 @@ const ConfigValue* ConfigDict::find(std::string_view key) const {
 
 const ConfigValue& ConfigDict::at(std::string_view key) const {
   if (const ConfigValue* value = find(key)) return *value;
-  throw KeyError(fmt::format("key \"{}\" is missing; found: {}{} {}", key, join_names(ordered_keys()),
-                             in_parentheses(location_), did_you_mean(key, ordered_keys())));
+  throw KeyError(fmt::format("key \"{}\" is missing; found: {}{} {}", key,
+                             join_names(ordered_keys()), in_parentheses(location_),
+                             did_you_mean(key, ordered_keys())));
 }
 
 std::optional<ConfigValue> ConfigDict::get(std::string_view key) const {
@@ -120,9 +123,15 @@ bool ConfigDict::erase(std::string_view key) {
   return false;
 }
 
-std::size_t ConfigDict::size() const { return entries_.size(); }
-ConfigDict::const_iterator ConfigDict::begin() const { return entries_.begin(); }
-ConfigDict::const_iterator ConfigDict::end() const { return entries_.end(); }
+std::size_t ConfigDict::size() const {
+  return entries_.size();
+}
+ConfigDict::const_iterator ConfigDict::begin() const {
+  return entries_.begin();
+}
+ConfigDict::const_iterator ConfigDict::end() const {
+  return entries_.end();
+}
 
 SourceLocation ConfigDict::key_location(std::string_view key) const {
   for (const Entry& entry : entries_) {
@@ -148,7 +157,9 @@ bool operator==(const ConfigDict& a, const ConfigDict& b) {
   });
 }
 
-bool operator==(const ConfigValue& a, const ConfigValue& b) { return a.value_ == b.value_; }
+bool operator==(const ConfigValue& a, const ConfigValue& b) {
+  return a.value_ == b.value_;
+}
 
 std::string ConfigValue::type_name() const {
   constexpr const char* kNames[] = {"null",   "bool", "integer", "float",

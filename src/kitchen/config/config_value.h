@@ -64,8 +64,8 @@ class ConfigDict {
   SourceLocation location_;
 };
 
-/// null | bool | int64 | double | string | list | dict. Alternatives never convert into each other: `true`
-/// is no integer and 2.0 is no 2.
+/// null | bool | int64 | double | string | list | dict. Alternatives never convert into each other:
+/// `true` is no integer and 2.0 is no 2.
 class ConfigValue {
  public:
   ConfigValue() = default;
@@ -114,7 +114,9 @@ struct ConfigDict::Entry {
 
 /// Same keys with equal values; order and locations do not count, as in Python.
 bool operator==(const ConfigDict& a, const ConfigDict& b);
-inline bool operator!=(const ConfigDict& a, const ConfigDict& b) { return !(a == b); }
+inline bool operator!=(const ConfigDict& a, const ConfigDict& b) {
+  return !(a == b);
+}
 
 /// `"two" (string)` with its location: the "found" part of a message.
 std::string describe(const ConfigValue& value);

@@ -21,7 +21,9 @@ constexpr std::array<EnumName<ActivationFunc>, 4> kActivations = {{
 
 }  // namespace
 
-std::string to_string(AttnMaskType type) { return enum_to_string(kMaskTypes, type); }
+std::string to_string(AttnMaskType type) {
+  return enum_to_string(kMaskTypes, type);
+}
 template <>
 AttnMaskType from_string<AttnMaskType>(std::string_view text) {
   return enum_from_string(kMaskTypes, "AttnMaskType", text);

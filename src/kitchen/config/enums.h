@@ -13,7 +13,8 @@ std::string to_string(AttnMaskType type);
 template <>
 AttnMaskType from_string<AttnMaskType>(std::string_view text);
 
-/// Activation between the two linears of an MLP. gelu: exact, with erf; gelu_tanh: GPT-2's approximation.
+/// Activation between the two linears of an MLP. gelu: exact, with erf; gelu_tanh: GPT-2's
+/// approximation.
 enum class ActivationFunc { gelu, gelu_tanh, silu, relu };
 std::string to_string(ActivationFunc activation);
 template <>

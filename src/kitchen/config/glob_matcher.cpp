@@ -6,7 +6,9 @@ namespace kitchen {
 
 namespace {
 
-std::size_t index_of(char c) { return static_cast<unsigned char>(c); }
+std::size_t index_of(char c) {
+  return static_cast<unsigned char>(c);
+}
 
 /// Position of the `]` that closes the class whose content starts at `start`, or npos.
 std::size_t class_end(std::string_view pattern, std::size_t start) {
@@ -69,7 +71,8 @@ bool GlobPattern::matches(std::string_view text) const {
       ++token;
       ++position;
     } else if (star != kNone) {
-      // Only the last star needs to give way: whatever an earlier one could do, the last one can too.
+      // Only the last star needs to give way: whatever an earlier one could do, the last one can
+      // too.
       position = ++star_end;
       token = star + 1;
     } else {
@@ -81,7 +84,8 @@ bool GlobPattern::matches(std::string_view text) const {
 }
 
 bool GlobPattern::covers(const GlobPattern& other) const {
-  // covered[i][j]: the first i tokens of this pattern take every text of the first j tokens of the other.
+  // covered[i][j]: the first i tokens of this pattern take every text of the first j tokens of the
+  // other.
   const std::vector<Token>& theirs = other.tokens_;
   std::vector<std::vector<bool>> covered(tokens_.size() + 1,
                                          std::vector<bool>(theirs.size() + 1, false));
@@ -94,8 +98,7 @@ bool GlobPattern::covers(const GlobPattern& other) const {
       if (mine.is_star) {
         covered[i][j] = covered[i - 1][j] || covered[i][j - 1];
       } else {
-        covered[i][j] =
-            !its.is_star && (its.bytes & ~mine.bytes).none() && covered[i - 1][j - 1];
+        covered[i][j] = !its.is_star && (its.bytes & ~mine.bytes).none() && covered[i - 1][j - 1];
       }
     }
   }

@@ -10,8 +10,9 @@
 
 namespace kitchen {
 
-/// A glob pattern, prepared for matching. The rules are those of Python's fnmatch on POSIX, on bytes: the
-/// whole text, case-sensitive; `*` any run, also of `.` and `/`; `?` one byte; `[abc]`, `[a-z]`, `[!abc]`;
+/// A glob pattern, prepared for matching. The rules are those of Python's fnmatch on POSIX, on
+/// bytes: the whole text, case-sensitive; `*` any run, also of `.` and `/`; `?` one byte; `[abc]`,
+/// `[a-z]`, `[!abc]`;
 /// `]` first in a class is literal, an unclosed `[` is literal, and there is no backslash escape.
 class GlobPattern {
  public:
@@ -31,7 +32,8 @@ class GlobPattern {
   std::vector<Token> tokens_;
 };
 
-/// Takes the layers whose module path matches a glob pattern. `*layers.1*` also takes layers 10 to 19;
+/// Takes the layers whose module path matches a glob pattern. `*layers.1*` also takes layers 10 to
+/// 19;
 /// `*layers.1.*` does not.
 class GlobMatcher : public Matcher {
  public:

@@ -19,9 +19,10 @@ struct KitchenFlags {
 
 /// Sets use_kitchen, quant_recipe, use_kitchen_attention and kitchen_attention_backend of `config`.
 ///
-/// @throws ValueError if two of the three recipe flags are given, or if the backend is neither sdpa nor fa;
-///         AssertionError "already configured" if a recipe flag meets a config that has a recipe; and what
-///         loading the recipe file throws.
+/// @throws ValueError if two of the three recipe flags are given, or if the backend is neither sdpa
+/// nor fa;
+///         AssertionError "already configured" if a recipe flag meets a config that has a recipe;
+///         and what loading the recipe file throws.
 /// Warns if Kitchen attention is asked for without a recipe, since it then has no effect.
 void apply_kitchen_flags(const KitchenFlags& flags, TransformerConfig& config);
 

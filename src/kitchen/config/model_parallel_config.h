@@ -9,7 +9,8 @@
 
 namespace kitchen {
 
-/// How a model is split over ranks, and in which precision it is held. Megatron's names and defaults.
+/// How a model is split over ranks, and in which precision it is held. Megatron's names and
+/// defaults.
 struct ModelParallelConfig {
   virtual ~ModelParallelConfig() = default;
 
@@ -36,8 +37,10 @@ struct ModelParallelConfig {
   virtual void finalize();
 
   /// finalize(), then checks.
-  /// @throws ValueError if a size is below 1, if sequence parallelism is on with one TP rank, or if fp16 and
-  ///         bf16 are both set. Warns of expert parallelism with TP but without sequence parallelism.
+  /// @throws ValueError if a size is below 1, if sequence parallelism is on with one TP rank, or if
+  /// fp16 and
+  ///         bf16 are both set. Warns of expert parallelism with TP but without sequence
+  ///         parallelism.
   virtual void validate();
 };
 

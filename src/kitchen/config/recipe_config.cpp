@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -23,7 +23,8 @@ const std::vector<std::string>& matcher_keys() {
   return keys;
 }
 
-/// Points at the key that a user probably meant by `wanted`: "; found "patern" (file, line 4): did you ...".
+/// Points at the key that a user probably meant by `wanted`: "; found "patern" (file, line 4): did
+/// you ...".
 std::string misspelt(const ConfigDict& dict, const std::string& wanted) {
   for (const ConfigDict::Entry& entry : dict) {
     const std::vector<std::string>& known = matcher_keys();
@@ -52,9 +53,8 @@ std::string required_text(const ConfigDict& rule, const std::string& key, const 
 bool is_enabled(const ConfigDict& rule, const std::string& name) {
   const ConfigValue* value = rule.find("enabled");
   if (value == nullptr || value->is_null()) {
-    logger().warning(fmt::format(
-        "matcher {} is off, because it has no `enabled: true`{}{}", name,
-        in_parentheses(rule.location()), misspelt(rule, "enabled")));
+    logger().warning(fmt::format("matcher {} is off, because it has no `enabled: true`{}{}", name,
+                                 in_parentheses(rule.location()), misspelt(rule, "enabled")));
     return false;
   }
   if (const auto* enabled = value->get_if<bool>()) return *enabled;
@@ -65,10 +65,10 @@ bool is_enabled(const ConfigDict& rule, const std::string& name) {
 std::shared_ptr<Matcher> build_matcher(const ConfigDict& rule, const std::string& name) {
   const std::string type = required_text(rule, "type", name);
   if (type != "glob") {
-    throw NotImplementedError(fmt::format("matcher {}: Match type \"{}\"{} is not known; known "
-                                          "types: glob. {}",
-                                          name, type, in_parentheses(rule.location()),
-                                          did_you_mean(type, {"glob"})));
+    throw NotImplementedError(
+        fmt::format("matcher {}: Match type \"{}\"{} is not known; known "
+                    "types: glob. {}",
+                    name, type, in_parentheses(rule.location()), did_you_mean(type, {"glob"})));
   }
   return std::make_shared<GlobMatcher>(required_text(rule, "pattern", name),
                                        required_text(rule, "config", name), name, rule.location());
@@ -93,7 +93,8 @@ RecipeConfig::RecipeConfig(std::vector<std::shared_ptr<Matcher>> matchers,
     : matchers_(std::move(matchers)), configs_(std::move(configs)) {}
 
 RecipeConfig RecipeConfig::from_yaml_file(const std::string& path) {
-  const ConfigDict dict = parse_yaml_mapping_file(path, "a recipe: a mapping with configs and matchers");
+  const ConfigDict dict =
+      parse_yaml_mapping_file(path, "a recipe: a mapping with configs and matchers");
   RecipeConfig recipe = from_config_dict(dict);
   logger().info("loaded quantization recipe " + path + ":\n" + recipe.repr());
   return recipe;
@@ -106,8 +107,8 @@ RecipeConfig RecipeConfig::from_config_dict(const ConfigDict& dict) {
     for (const ConfigDict::Entry& entry : *section) {
       const auto* config = entry.value.get_if<ConfigDict>();
       if (config == nullptr) {
-        throw TypeError(fmt::format("config {} must be a mapping, got {}", entry.key,
-                                    describe(entry.value)));
+        throw TypeError(
+            fmt::format("config {} must be a mapping, got {}", entry.key, describe(entry.value)));
       }
       configs.emplace(entry.key, *config);
     }
@@ -147,9 +148,9 @@ std::optional<QuantizationConfig> RecipeConfig::match(const MatchContext& contex
   }
   const auto found = configs_.find(*key);
   if (found == configs_.end()) {
-    throw KeyError(fmt::format("config \"{}\", chosen for {}, is not in the recipe's configs: {}. {}",
-                               *key, context.module_path, join_names(config_names()),
-                               did_you_mean(*key, config_names())));
+    throw KeyError(fmt::format(
+        "config \"{}\", chosen for {}, is not in the recipe's configs: {}. {}", *key,
+        context.module_path, join_names(config_names()), did_you_mean(*key, config_names())));
   }
   logger().info(fmt::format("{} gets config {}", to_string(context), *key));
   return QuantizationConfig(found->second, context, *key);
@@ -200,9 +201,9 @@ RecipeConfig kitchen_quantization_recipe_config(std::int64_t recipe_idx) {
 }
 
 RecipeConfig kitchen_quantization_recipe_config_by_name(const std::string& recipe_name) {
-  return {{std::make_shared<GlobMatcher>("*", "default")},
-          {{"default",
-            ConfigDict{{"kitchen_config_type", "QLinearRecipe"}, {"recipe", recipe_name}}}}};
+  return {
+      {std::make_shared<GlobMatcher>("*", "default")},
+      {{"default", ConfigDict{{"kitchen_config_type", "QLinearRecipe"}, {"recipe", recipe_name}}}}};
 }
 
 }  // namespace kitchen

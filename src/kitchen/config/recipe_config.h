@@ -15,14 +15,15 @@ namespace kitchen {
 
 /// A quantization recipe: named configurations, and rules that choose one for each layer.
 ///
-/// The first rule that matches wins. References are looked up when a layer matches; `validate_recipe` checks
-/// all of them before any work.
+/// The first rule that matches wins. References are looked up when a layer matches;
+/// `validate_recipe` checks all of them before any work.
 class RecipeConfig {
  public:
   RecipeConfig(std::vector<std::shared_ptr<Matcher>> matchers,
                std::map<std::string, ConfigDict> configs);
 
-  /// @throws IOError if the file cannot be read, ValueError on a YAML error (with its line), TypeError if the
+  /// @throws IOError if the file cannot be read, ValueError on a YAML error (with its line),
+  /// TypeError if the
   ///         document is empty or no mapping, and what _build_matchers throws.
   static RecipeConfig from_yaml_file(const std::string& path);
 
@@ -30,9 +31,10 @@ class RecipeConfig {
   /// @throws TypeError if one of them, or a configuration, is no mapping.
   static RecipeConfig from_config_dict(const ConfigDict& dict);
 
-  /// Builds the enabled rules in file order. A rule without `enabled: true` is skipped unread; a missing
-  /// `enabled` is logged as a warning.
-  /// @throws AssertionError if `type`, `pattern` or `config` is missing, NotImplementedError for a type other
+  /// Builds the enabled rules in file order. A rule without `enabled: true` is skipped unread; a
+  /// missing `enabled` is logged as a warning.
+  /// @throws AssertionError if `type`, `pattern` or `config` is missing, NotImplementedError for a
+  /// type other
   ///         than glob, TypeError for a value of the wrong kind.
   static std::vector<std::shared_ptr<Matcher>> _build_matchers(
       const std::optional<ConfigDict>& matchers);
@@ -54,7 +56,8 @@ class RecipeConfig {
   std::map<std::string, ConfigDict> configs_;
 };
 
-/// The zero-based layer index in a module path: the digits after the first `layers.` that digits follow.
+/// The zero-based layer index in a module path: the digits after the first `layers.` that digits
+/// follow.
 std::optional<std::int64_t> layer_number_of(const std::string& module_path);
 
 /// What `recipe` gives to the layer at `module_path`; nullopt without a recipe or a matching rule.

@@ -16,7 +16,8 @@
 
 namespace kitchen {
 
-/// Shape and behaviour of a transformer. Megatron's names and defaults; nullopt means derived or off.
+/// Shape and behaviour of a transformer. Megatron's names and defaults; nullopt means derived or
+/// off.
 struct TransformerConfig : ModelParallelConfig {
   // Sizes
   std::int64_t num_layers = 0;
@@ -52,8 +53,9 @@ struct TransformerConfig : ModelParallelConfig {
   bool bias_activation_fusion = false;
   bool bias_dropout_fusion = false;
 
-  // Initialisation. A null method means normal(0, init_method_std); for the output layers of each block
-  // normal(0, output_layer_init_std()). Modules draw those by global position (same weights on any split).
+  // Initialisation. A null method means normal(0, init_method_std); for the output layers of each
+  // block normal(0, output_layer_init_std()). Modules draw those by global position (same weights
+  // on any split).
   InitMethod init_method;
   InitMethod output_layer_init_method;
   double init_method_std = 0.02;
@@ -62,7 +64,8 @@ struct TransformerConfig : ModelParallelConfig {
   // Quantization
   bool use_kitchen = false;
   bool use_kitchen_attention = false;
-  std::string kitchen_attention_backend = "sdpa";  ///< or "fa"; read when use_kitchen_attention is set
+  std::string kitchen_attention_backend =
+      "sdpa";  ///< or "fa"; read when use_kitchen_attention is set
   std::shared_ptr<const RecipeConfig> quant_recipe;
   std::optional<std::string> fp8;
   std::optional<std::string> fp4;
@@ -75,7 +78,8 @@ struct TransformerConfig : ModelParallelConfig {
 
   // Mixture of experts
   std::optional<std::int64_t> num_moe_experts;
-  /// n: experts on the layers whose zero-based index n divides; a list says it for each layer by 0 or 1.
+  /// n: experts on the layers whose zero-based index n divides; a list says it for each layer by 0
+  /// or 1.
   std::variant<std::int64_t, std::vector<std::int64_t>> moe_layer_freq = std::int64_t{1};
   std::optional<std::int64_t> moe_ffn_hidden_size;  ///< default: ffn_hidden_size
   std::int64_t moe_router_topk = 2;
@@ -98,7 +102,8 @@ struct TransformerConfig : ModelParallelConfig {
   /// Also derives sizes, and turns fp32 softmax on under query-key layer scaling.
   void finalize() override;
 
-  /// @throws ValueError naming both numbers where two sizes do not fit; for query groups it lists the allowed
+  /// @throws ValueError naming both numbers where two sizes do not fit; for query groups it lists
+  /// the allowed
   ///         TP sizes. AssertionError "Bias in Moe is only supported when ETP==1".
   void validate() override;
 };

@@ -33,8 +33,8 @@ std::size_t count_values(const ConfigValue& value) {
   return count;
 }
 
-/// Builds a ConfigValue from the parser's events. Nodes of yaml-cpp are not used: they convert scalars by
-/// rules of their own and hide duplicate keys.
+/// Builds a ConfigValue from the parser's events. Nodes of yaml-cpp are not used: they convert
+/// scalars by rules of their own and hide duplicate keys.
 class DocumentBuilder : public YAML::EventHandler {
  public:
   explicit DocumentBuilder(const std::string& source_name)
@@ -238,8 +238,8 @@ ConfigDict parse_yaml_mapping_file(const std::string& path, const std::string& e
   if (document.is_null()) {
     throw TypeError(fmt::format("{}: the document is empty; expected {}", path, expected));
   }
-  throw TypeError(fmt::format("{}: the document is {}; expected {}", path, describe(document),
-                              expected));
+  throw TypeError(
+      fmt::format("{}: the document is {}; expected {}", path, describe(document), expected));
 }
 
 }  // namespace kitchen

@@ -86,7 +86,8 @@ std::optional<double> as_float(const std::string& text) {
     sign = view.front() == '-' ? -1.0 : 1.0;
     view.remove_prefix(1);
   }
-  if (is_one_of(view, {".inf", ".Inf", ".INF"})) return sign * std::numeric_limits<double>::infinity();
+  if (is_one_of(view, {".inf", ".Inf", ".INF"}))
+    return sign * std::numeric_limits<double>::infinity();
   if (!is_float_syntax(view)) return std::nullopt;
   // from_chars, since strtod reads the decimal point of the user's locale.
   double value = 0.0;

@@ -36,7 +36,9 @@ bool operator==(const AttentionQuantizer& a, const AttentionQuantizer& b) {
 
 UnquantizedBmm::UnquantizedBmm() : AttentionQuantizer({}, {}, {}) {}
 
-std::string UnquantizedBmm::scheme() const { return "unquantized"; }
+std::string UnquantizedBmm::scheme() const {
+  return "unquantized";
+}
 
 TensorBmmQuantizer::TensorBmmQuantizer(QuantizerParams operand, QuantizerParams gradient,
                                        MatmulParams matmul)
@@ -45,7 +47,9 @@ TensorBmmQuantizer::TensorBmmQuantizer(QuantizerParams operand, QuantizerParams 
   require_scaling("tensor", "gradient", this->gradient(), Scaling::tensor_current);
 }
 
-std::string TensorBmmQuantizer::scheme() const { return "tensor"; }
+std::string TensorBmmQuantizer::scheme() const {
+  return "tensor";
+}
 
 MxBmmQuantizer::MxBmmQuantizer(QuantizerParams operand, QuantizerParams gradient,
                                MatmulParams matmul)
@@ -54,6 +58,8 @@ MxBmmQuantizer::MxBmmQuantizer(QuantizerParams operand, QuantizerParams gradient
   require_scaling("mx", "gradient", this->gradient(), Scaling::mx32);
 }
 
-std::string MxBmmQuantizer::scheme() const { return "mx"; }
+std::string MxBmmQuantizer::scheme() const {
+  return "mx";
+}
 
 }  // namespace kitchen

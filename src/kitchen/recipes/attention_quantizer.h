@@ -10,8 +10,8 @@ namespace kitchen {
 /// How the operands of one batched product of unfused attention are quantized.
 ///
 /// The dynamic type is the scheme: two quantizers of one type differ in their parameters only.
-/// bmm1 multiplies Q and K, bmm2 multiplies P and V; backward multiplies the incoming gradient (dS in
-/// bmm1, dO in bmm2) with the other two (numerics.md S7.1).
+/// bmm1 multiplies Q and K, bmm2 multiplies P and V; backward multiplies the incoming gradient (dS
+/// in bmm1, dO in bmm2) with the other two (numerics.md S7.1).
 class AttentionQuantizer {
  public:
   virtual ~AttentionQuantizer() = default;

@@ -13,7 +13,9 @@ constexpr std::array<EnumName<Evidence>, 4> kNames = {{
 
 }  // namespace
 
-std::string to_string(Evidence evidence) { return enum_to_string(kNames, evidence); }
+std::string to_string(Evidence evidence) {
+  return enum_to_string(kNames, evidence);
+}
 
 template <>
 Evidence from_string<Evidence>(std::string_view text) {

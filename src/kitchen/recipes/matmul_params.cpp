@@ -19,13 +19,17 @@ constexpr std::array<EnumName<MatmulBackend>, 4> kBackends = {{
 
 }  // namespace
 
-std::string to_string(Accumulate accumulate) { return enum_to_string(kAccumulates, accumulate); }
+std::string to_string(Accumulate accumulate) {
+  return enum_to_string(kAccumulates, accumulate);
+}
 template <>
 Accumulate from_string<Accumulate>(std::string_view text) {
   return enum_from_string(kAccumulates, "accumulate", text);
 }
 
-std::string to_string(MatmulBackend backend) { return enum_to_string(kBackends, backend); }
+std::string to_string(MatmulBackend backend) {
+  return enum_to_string(kBackends, backend);
+}
 template <>
 MatmulBackend from_string<MatmulBackend>(std::string_view text) {
   return enum_from_string(kBackends, "backend", text);

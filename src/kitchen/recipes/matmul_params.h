@@ -30,7 +30,8 @@ MatmulBackend from_string<MatmulBackend>(std::string_view text);
 
 /// One of the three products of a linear layer.
 struct MatmulParams {
-  bool quantized = false;  ///< false: the operands are used unquantized, whatever their quantizers say
+  bool quantized =
+      false;  ///< false: the operands are used unquantized, whatever their quantizers say
   Accumulate accumulate = Accumulate::fp32;
   MatmulBackend backend = MatmulBackend::automatic;
 
@@ -41,6 +42,8 @@ struct MatmulParams {
 inline bool operator==(const MatmulParams& a, const MatmulParams& b) {
   return a.quantized == b.quantized && a.accumulate == b.accumulate && a.backend == b.backend;
 }
-inline bool operator!=(const MatmulParams& a, const MatmulParams& b) { return !(a == b); }
+inline bool operator!=(const MatmulParams& a, const MatmulParams& b) {
+  return !(a == b);
+}
 
 }  // namespace kitchen

@@ -64,15 +64,16 @@ template <class Params>
 std::shared_ptr<const Params> find_number(const Table<Params>& table, std::int64_t number,
                                           const char* kind, const char* by_name_type) {
   if (number <= 0) {
-    throw ValueError(fmt::format("recipe_idx must be a positive integer, got {}; known {} numbers: {}",
-                                 number, kind, describe_numbers(table)));
+    throw ValueError(
+        fmt::format("recipe_idx must be a positive integer, got {}; known {} numbers: {}", number,
+                    kind, describe_numbers(table)));
   }
   for (const auto& params : table) {
     if (params->number == number) return params;
   }
-  throw ValueError(
-      fmt::format("unknown {} recipe_idx {}; known numbers: {}; known names, for the type {}: {}",
-                  kind, number, describe_numbers(table), by_name_type, join_names(names_of(table))));
+  throw ValueError(fmt::format(
+      "unknown {} recipe_idx {}; known numbers: {}; known names, for the type {}: {}", kind, number,
+      describe_numbers(table), by_name_type, join_names(names_of(table))));
 }
 
 std::string lower_case(std::string text) {
@@ -121,9 +122,10 @@ void register_recipe(const QLinearParams& description) {
     throw ValueError("register_recipe: the description has no name; give it one to register it");
   }
   if (description.number && *description.number < kFirstUserNumber) {
-    throw ValueError(fmt::format(
-        "register_recipe: number {} of {}, expected {} or more; smaller ones keep their public meaning",
-        *description.number, description.name, kFirstUserNumber));
+    throw ValueError(
+        fmt::format("register_recipe: number {} of {}, expected {} or more; smaller ones keep "
+                    "their public meaning",
+                    *description.number, description.name, kFirstUserNumber));
   }
   for (const auto& known : all_linear_recipes()) {
     if (known->name == description.name ||

@@ -14,8 +14,9 @@
 /// @file  predefined.h
 /// @brief The recipe tables and their look-ups. Equal keys return the same object.
 ///
-/// A number means a different thing in each table. Numbers without a public meaning are errors that list the
-/// known numbers and names, so that a number from elsewhere fails instead of quietly meaning something else.
+/// A number means a different thing in each table. Numbers without a public meaning are errors that
+/// list the known numbers and names, so that a number from elsewhere fails instead of quietly
+/// meaning something else.
 
 namespace kitchen {
 
@@ -45,8 +46,10 @@ const std::vector<std::shared_ptr<const QLinearParams>>& predefined_linear_recip
 const std::vector<std::shared_ptr<const QAttentionParams>>& predefined_attention_recipes();
 const std::vector<std::shared_ptr<const QFlashAttentionParams>>& predefined_flash_recipes();
 
-/// Ext: makes a description reachable by its name, and by its number if it has one, on the calling rank.
-/// @throws ValueError if the name is empty or taken, if the number is below 1000000000 or taken, or if the
+/// Ext: makes a description reachable by its name, and by its number if it has one, on the calling
+/// rank.
+/// @throws ValueError if the name is empty or taken, if the number is below 1000000000 or taken, or
+/// if the
 ///         description is refused by validate_q_linear_params.
 void register_recipe(const QLinearParams& description);
 

@@ -45,9 +45,14 @@ Products products(Accumulate fprop, Accumulate backward,
   return {{true, fprop, backend}, {true, backward, backend}, {true, backward, backend}};
 }
 
-/// Fast in fprop and promoted in backward: the settings of public fp8 training with per-tensor scales.
-Products fp8_products() { return products(Accumulate::fast, Accumulate::promoted); }
-Products promoted_products() { return products(Accumulate::promoted, Accumulate::promoted); }
+/// Fast in fprop and promoted in backward: the settings of public fp8 training with per-tensor
+/// scales.
+Products fp8_products() {
+  return products(Accumulate::fast, Accumulate::promoted);
+}
+Products promoted_products() {
+  return products(Accumulate::promoted, Accumulate::promoted);
+}
 Products emulated_products() {
   return products(Accumulate::fp32, Accumulate::fp32, MatmulBackend::emulation);
 }
@@ -74,10 +79,19 @@ std::vector<Row> current_scaling_rows() {
       {"fp8_cs_e4m3", {}, Evidence::ours, e4m3, e4m3, e4m3, fp8_products()},
       {"fp8_cs_e4m3_pow2", {}, Evidence::ours, pow2(e4m3), pow2(e4m3), pow2(e4m3), fp8_products()},
       {"fp8_cs_bf16_wgrad", {}, Evidence::ours, e4m3, e4m3, e5m2, bf16_wgrad},
-      {"fp8_rowwise", {}, Evidence::ours, quantizer("e4m3", Scaling::row),
-       quantizer("e4m3", Scaling::row), quantizer("e5m2", Scaling::row), fp8_products()},
-      {"fp8_delayed", {}, Evidence::ours, quantizer("e4m3", Scaling::tensor_delayed),
-       quantizer("e4m3", Scaling::tensor_delayed), quantizer("e5m2", Scaling::tensor_delayed),
+      {"fp8_rowwise",
+       {},
+       Evidence::ours,
+       quantizer("e4m3", Scaling::row),
+       quantizer("e4m3", Scaling::row),
+       quantizer("e5m2", Scaling::row),
+       fp8_products()},
+      {"fp8_delayed",
+       {},
+       Evidence::ours,
+       quantizer("e4m3", Scaling::tensor_delayed),
+       quantizer("e4m3", Scaling::tensor_delayed),
+       quantizer("e5m2", Scaling::tensor_delayed),
        fp8_products()},
   };
 }
@@ -92,7 +106,12 @@ std::vector<Row> float_block_rows() {
       {"fp8_block_fp32", {}, Evidence::ours, line, square, line, fp8},
       {"fp8_block_1d", {}, Evidence::ours, pow2(line), pow2(line), pow2(line), fp8},
       {"fp8_block_hybrid", {}, Evidence::ours, pow2(line), pow2(square), pow2(line_e5m2), fp8},
-      {"fp8_block_deepgemm", {}, Evidence::ours, deepgemm(line), deepgemm(square), deepgemm(line),
+      {"fp8_block_deepgemm",
+       {},
+       Evidence::ours,
+       deepgemm(line),
+       deepgemm(square),
+       deepgemm(line),
        fp8},
   };
 }

@@ -27,6 +27,8 @@ struct QAttentionParams {
 
 /// Compares the quantizers. Name, number and evidence are labels.
 bool operator==(const QAttentionParams& a, const QAttentionParams& b);
-inline bool operator!=(const QAttentionParams& a, const QAttentionParams& b) { return !(a == b); }
+inline bool operator!=(const QAttentionParams& a, const QAttentionParams& b) {
+  return !(a == b);
+}
 
 }  // namespace kitchen

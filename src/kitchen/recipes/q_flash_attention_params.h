@@ -6,7 +6,8 @@
 
 namespace kitchen {
 
-/// Numerics of fused (flash) attention. A dot's precisions are "<lhs>@<rhs>", each "bf16", "e4m3" or "e5m2".
+/// Numerics of fused (flash) attention. A dot's precisions are "<lhs>@<rhs>", each "bf16", "e4m3"
+/// or "e5m2".
 ///
 /// fp8 operands have one current scale a head (numerics.md S7.4).
 struct QFlashAttentionParams {

@@ -27,10 +27,11 @@ void validate_product(const std::string& subject, const char* product, const Mat
   if (!matmul.quantized) return;
   for (const Operand& operand : {a, b}) {
     if (!operand.params.quantized()) {
-      throw ValueError(fmt::format(
-          "{}: {} is quantized, but its operand {} is not (scaling none); set {}.quantized to false "
-          "or give {} a scaling",
-          subject, product, operand.name, product, operand.name));
+      throw ValueError(
+          fmt::format("{}: {} is quantized, but its operand {} is not (scaling none); set "
+                      "{}.quantized to false "
+                      "or give {} a scaling",
+                      subject, product, operand.name, product, operand.name));
     }
   }
   if (is_square_block(a.params) && is_square_block(b.params)) {
@@ -79,8 +80,8 @@ void validate_q_linear_params(const QLinearParams& params) {
   }
   for (const Operand& operand : {x, w}) {
     if (operand.params.stochastic) {
-      throw ValueError(fmt::format(
-          "{}: stochastic rounding of {}, but only dy may be rounded so", subject, operand.name));
+      throw ValueError(fmt::format("{}: stochastic rounding of {}, but only dy may be rounded so",
+                                   subject, operand.name));
     }
   }
   if (x.params.rht != dy.params.rht) {

@@ -21,8 +21,8 @@ AutogradFunctionImplementation from_string<AutogradFunctionImplementation>(std::
 
 /// Quantization of one linear layer: its three operands and its three products.
 ///
-/// Immutable once shared by layers. fprop is x·wᵀ, dgrad is dy·w, wgrad is dyᵀ·x; each operand is quantized
-/// along the reduction dimension of the product it enters (numerics.md S6).
+/// Immutable once shared by layers. fprop is x·wᵀ, dgrad is dy·w, wgrad is dyᵀ·x; each operand is
+/// quantized along the reduction dimension of the product it enters (numerics.md S6).
 struct QLinearParams {
   QuantizerParams x_params;  ///< activation, [tokens, in_features]
   QuantizerParams w_params;  ///< weight, [out_features, in_features]
@@ -41,12 +41,15 @@ struct QLinearParams {
   [[nodiscard]] std::string repr() const;
 };
 
-/// Compares what is computed: operands, products and implementation. Name, number and evidence are labels.
+/// Compares what is computed: operands, products and implementation. Name, number and evidence are
+/// labels.
 bool operator==(const QLinearParams& a, const QLinearParams& b);
-inline bool operator!=(const QLinearParams& a, const QLinearParams& b) { return !(a == b); }
+inline bool operator!=(const QLinearParams& a, const QLinearParams& b) {
+  return !(a == b);
+}
 
-/// Refuses what no product can mean: two 2-D block operands in one product, stochastic rounding of x or w,
-/// a Hadamard transform on x but not on dy, a quantized product of unquantized operands.
+/// Refuses what no product can mean: two 2-D block operands in one product, stochastic rounding of
+/// x or w, a Hadamard transform on x but not on dy, a quantized product of unquantized operands.
 /// @throws ValueError naming the recipe, the product and the operands.
 void validate_q_linear_params(const QLinearParams& params);
 

@@ -32,7 +32,9 @@ constexpr std::array<EnumName<QuantizeRecipe>, 23> kNames = {{
 
 }  // namespace
 
-std::string to_string(QuantizeRecipe recipe) { return enum_to_string(kNames, recipe); }
+std::string to_string(QuantizeRecipe recipe) {
+  return enum_to_string(kNames, recipe);
+}
 
 template <>
 QuantizeRecipe from_string<QuantizeRecipe>(std::string_view text) {

@@ -12,7 +12,9 @@ constexpr std::array<EnumName<QuantizeRecipeAttnBMM>, 3> kNames = {{
 
 }  // namespace
 
-std::string to_string(QuantizeRecipeAttnBMM recipe) { return enum_to_string(kNames, recipe); }
+std::string to_string(QuantizeRecipeAttnBMM recipe) {
+  return enum_to_string(kNames, recipe);
+}
 
 template <>
 QuantizeRecipeAttnBMM from_string<QuantizeRecipeAttnBMM>(std::string_view text) {

@@ -39,12 +39,17 @@ bool is_float_block(Scaling scaling) {
 /// Formats that a scale of this kind is defined for (numerics.md S3).
 std::vector<std::string> formats_of(Scaling scaling) {
   switch (scaling) {
-    case Scaling::none: return {"bf16"};
-    case Scaling::row: return {"e4m3", "e5m2", "int8"};
-    case Scaling::mx32: return {"e4m3", "e5m2", "e2m1"};
+    case Scaling::none:
+      return {"bf16"};
+    case Scaling::row:
+      return {"e4m3", "e5m2", "int8"};
+    case Scaling::mx32:
+      return {"e4m3", "e5m2", "e2m1"};
     case Scaling::nvfp4_1d:
-    case Scaling::nvfp4_2d: return {"e2m1"};
-    default: return {"e4m3", "e5m2"};
+    case Scaling::nvfp4_2d:
+      return {"e2m1"};
+    default:
+      return {"e4m3", "e5m2"};
   }
 }
 
@@ -54,8 +59,8 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 void validate_delayed(const QuantizerParams& params, const std::string& subject) {
   if (params.window < 1) {
-    throw ValueError(fmt::format("{}: window is {}, expected at least 1 step", subject,
-                                 params.window));
+    throw ValueError(
+        fmt::format("{}: window is {}, expected at least 1 step", subject, params.window));
   }
   if (params.algorithm != "max" && params.algorithm != "most_recent") {
     throw ValueError(fmt::format("{}: algorithm is \"{}\", expected one of: max, most_recent",
@@ -65,7 +70,9 @@ void validate_delayed(const QuantizerParams& params, const std::string& subject)
 
 }  // namespace
 
-std::string to_string(Scaling scaling) { return enum_to_string(kScalings, scaling); }
+std::string to_string(Scaling scaling) {
+  return enum_to_string(kScalings, scaling);
+}
 template <>
 Scaling from_string<Scaling>(std::string_view text) {
   return enum_from_string(kScalings, "scaling", text);
@@ -79,7 +86,9 @@ BlockConvention from_string<BlockConvention>(std::string_view text) {
   return enum_from_string(kConventions, "convention", text);
 }
 
-std::string to_string(MxScaleRule rule) { return enum_to_string(kMxScaleRules, rule); }
+std::string to_string(MxScaleRule rule) {
+  return enum_to_string(kMxScaleRules, rule);
+}
 template <>
 MxScaleRule from_string<MxScaleRule>(std::string_view text) {
   return enum_from_string(kMxScaleRules, "mx_scale", text);

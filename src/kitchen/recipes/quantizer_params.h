@@ -37,20 +37,21 @@ std::string to_string(MxScaleRule rule);
 template <>
 MxScaleRule from_string<MxScaleRule>(std::string_view text);
 
-/// How one operand is quantized: data only, equality comparable. Kernels map it to what they need and
-/// refuse by name what they cannot do.
+/// How one operand is quantized: data only, equality comparable. Kernels map it to what they need
+/// and refuse by name what they cannot do.
 struct QuantizerParams {
   std::string format = "bf16";  ///< an element of quantizer_formats(); "bf16": the compute dtype
   Scaling scaling = Scaling::none;
-  bool pow2 = false;            ///< scale rounded down to a power of two
-  double eps = 0.0;             ///< lower bound of amax, in units of the data
+  bool pow2 = false;  ///< scale rounded down to a power of two
+  double eps = 0.0;   ///< lower bound of amax, in units of the data
   BlockConvention convention = BlockConvention::te;
   MxScaleRule mx_scale = MxScaleRule::roundup;
-  bool rht = false;             ///< random Hadamard transform of the columnwise copy
-  bool stochastic = false;      ///< stochastic instead of nearest rounding
-  std::int64_t window = 1024;   ///< amax history of tensor_delayed, in steps
-  std::int64_t margin = 0;      ///< tensor_delayed: scale divided by 2^margin
-  std::string algorithm = "max";  ///< tensor_delayed: "max" of the window or its "most_recent" entry
+  bool rht = false;            ///< random Hadamard transform of the columnwise copy
+  bool stochastic = false;     ///< stochastic instead of nearest rounding
+  std::int64_t window = 1024;  ///< amax history of tensor_delayed, in steps
+  std::int64_t margin = 0;     ///< tensor_delayed: scale divided by 2^margin
+  std::string algorithm =
+      "max";  ///< tensor_delayed: "max" of the window or its "most_recent" entry
 
   [[nodiscard]] bool quantized() const { return scaling != Scaling::none; }
   /// "e4m3 tensor_current pow2": the format, the scaling and what differs from the defaults.
@@ -58,13 +59,16 @@ struct QuantizerParams {
 };
 
 bool operator==(const QuantizerParams& a, const QuantizerParams& b);
-inline bool operator!=(const QuantizerParams& a, const QuantizerParams& b) { return !(a == b); }
+inline bool operator!=(const QuantizerParams& a, const QuantizerParams& b) {
+  return !(a == b);
+}
 
 /// "bf16", "e4m3", "e5m2", "e2m1", "int8".
 const std::vector<std::string>& quantizer_formats();
 
-/// Checks one operand's description: known format, a scaling that fits it, non-negative eps, positive
-/// window. @param subject Names the operand in the message, such as "x". @throws ValueError.
+/// Checks one operand's description: known format, a scaling that fits it, non-negative eps,
+/// positive window. @param subject Names the operand in the message, such as "x". @throws
+/// ValueError.
 void validate_quantizer_params(const QuantizerParams& params, const std::string& subject);
 
 }  // namespace kitchen

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "kitchen/config/recipe_config.h"
+
+#include <string>
+#include <vector>
+
+namespace kitchen {
+
+/// What `validate_recipe` found in a recipe that is right.
+struct RecipeReport {
+  std::vector<std::string> warnings;
+  std::string text;  ///< the rules in order and what each configuration means
+};
+
+/// Checks a recipe before any work: it has rules and configurations, every rule names a
+/// configuration that exists, and every configuration parses, whether a layer will ever ask for it
+/// or not. Logs the warnings: rules that can never match, configurations that no rule names.
+/// @throws KeyError, ValueError, TypeError with file and line.
+RecipeReport validate_recipe(const RecipeConfig& recipe);
+
+}  // namespace kitchen
