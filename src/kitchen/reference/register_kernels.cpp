@@ -1,8 +1,13 @@
 #include "kitchen/reference/register_kernels.h"
 
+#include "kitchen/reference/cross_entropy.h"
+#include "kitchen/reference/dropout.h"
 #include "kitchen/reference/elementwise.h"
+#include "kitchen/reference/embedding.h"
 #include "kitchen/reference/gemm.h"
 #include "kitchen/reference/host_memory.h"
+#include "kitchen/reference/init.h"
+#include "kitchen/reference/optimizer.h"
 
 namespace kitchen::reference {
 
@@ -13,6 +18,11 @@ void register_reference_kernels(Backend& backend) {
   backend.add<CopyStridedKernel>("exact", &copy_strided);
   register_elementwise_kernels(backend);
   register_gemm_kernels(backend);
+  register_dropout_kernels(backend);
+  register_embedding_kernels(backend);
+  register_cross_entropy_kernels(backend);
+  register_optimizer_kernels(backend);
+  register_init_kernels(backend);
 }
 
 }  // namespace kitchen::reference
