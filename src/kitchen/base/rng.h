@@ -30,8 +30,8 @@ KITCHEN_HOST_DEVICE inline Words4 philox4x32(Words4 counter, std::uint64_t key) 
   return c;
 }
 
-/// One of the independent streams of a key: the number at index i is a function of (seed, stream_id, i)
-/// alone, whatever the number of threads or ranks.
+/// One of the independent streams of a key: the number at index i is a function of (seed,
+/// stream_id, i) alone, whatever the number of threads or ranks.
 struct Rng {
   std::uint64_t seed = 0;
   std::uint64_t stream_id = 0;
@@ -41,7 +41,8 @@ struct Rng {
     const std::uint64_t block = index >> 2;
     const Words4 out = philox4x32(
         Words4{{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
-                static_cast<std::uint32_t>(stream_id), static_cast<std::uint32_t>(stream_id >> 32)}},
+                static_cast<std::uint32_t>(stream_id),
+                static_cast<std::uint32_t>(stream_id >> 32)}},
         seed);
     return out.v[index & 3];
   }
@@ -52,7 +53,16 @@ struct Rng {
   }
 };
 
-/// Standard normal number at `index` of a stream (Box-Muller in fp64; words 2i and 2i + 1).
+/// out[i] = rng.word(4 · first_block + i) for i in [0, 4 · num_blocks): as many at a time as the
+/// vector unit takes. Host only.
+void fill_words(const Rng& rng, std::uint64_t first_block, std::int64_t num_blocks,
+                std::uint32_t* out);
+
+/// Standard normal number of two words by Box-Muller in fp64: sqrt(-2·ln(u1))·cos(2π·u2) with
+/// u1 = (word1 + 1)·2^-32 and u2 = word2·2^-32.
+double normal_from_words(std::uint32_t word1, std::uint32_t word2);
+
+/// normal_from_words of the words 2 · index and 2 · index + 1 of a stream.
 double normal_at(const Rng& rng, std::uint64_t index);
 
 /// One step of splitmix64: mixes seeds.

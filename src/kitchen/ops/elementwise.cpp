@@ -2,46 +2,16 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/memory_kernels.h"
+#include "kitchen/ops/require.h"
 
 namespace kitchen::ops {
 
 namespace {
 
-void require_high_precision(const char* op, const Tensor& x) {
-  if (!is_high_precision(x.dtype())) {
-    throw TypeError(std::string(op) + ": dtype " + to_string(x.dtype()) +
-                    " found; float32, bfloat16 or float16 is wanted");
-  }
-}
-
-void require_same_shape(const char* op, const Tensor& a, const Tensor& b) {
-  if (a.shape() != b.shape()) {
-    throw ValueError(std::string(op) + ": shapes differ, " + to_string(a.shape()) + " and " +
-                     to_string(b.shape()) + "; they must be equal, nothing is broadcast");
-  }
-}
-
-/// x [..., cols] as [rows, cols]. @throws ValueError for a scalar or if a copy is needed.
-Tensor as_rows(const char* op, const Tensor& x) {
-  if (x.rank() == 0) throw ValueError(std::string(op) + ": a scalar has no columns");
-  const std::int64_t cols = x.dim(-1);
-  if (x.rank() == 2) return x.detach();
-  std::int64_t rows = 1;
-  for (std::int64_t i = 0; i + 1 < x.rank(); ++i) rows *= x.dim(i);
-  return contiguous(x).view({rows, cols});
-}
-
-void require_vector(const char* op, const char* name, const Tensor& vector, std::int64_t cols) {
-  if (vector.rank() != 1 || vector.dim(0) != cols) {
-    throw ValueError(std::string(op) + ": " + name + " has shape " + to_string(vector.shape()) +
-                     ", but [" + std::to_string(cols) + "] is wanted");
-  }
-}
-
 void launch_sum_rows(const Tensor& x, const Tensor& target, bool accumulate) {
-  require_high_precision("sum_rows", x);
-  Tensor rows = as_rows("sum_rows", x);
-  if (rows.dim(1) > 1 && rows.strides()[1] != 1) rows = contiguous(rows);
+  require_high_precision("sum_rows", "x", x);
+  const bool usable = x.rank() == 2 && (x.dim(1) <= 1 || x.strides()[1] == 1);
+  const Tensor rows = usable ? x : as_rows("sum_rows", x);
   x.context()->launch<SumRowsKernel>({}, rows.const_view(), target.kernel_view(), accumulate);
 }
 
@@ -63,21 +33,21 @@ Tensor cast(const Tensor& x, DType dtype) {
 
 void copy_into(const Tensor& source, const Tensor& target) {
   const ContextPtr& context = common_context("copy_into", {&source, &target});
-  require_same_shape("copy_into", source, target);
+  require_shape("copy_into", "target", target, source.shape());
   if (source.dtype() == target.dtype()) {
     context->launch<CopyStridedKernel>({}, source.const_view(), target.kernel_view());
     return;
   }
-  require_high_precision("cast", source);
-  require_high_precision("cast", target);
+  require_high_precision("cast", "source", source);
+  require_high_precision("cast", "target", target);
   context->launch<CastKernel>({}, source.const_view(), target.kernel_view());
 }
 
 Tensor add(const Tensor& a, const Tensor& b) {
   const ContextPtr& context = common_context("add", {&a, &b});
-  require_same_shape("add", a, b);
-  require_high_precision("add", a);
-  require_high_precision("add", b);
+  require_shape("add", "b", b, a.shape());
+  require_high_precision("add", "a", a);
+  require_high_precision("add", "b", b);
   const Tensor out = Tensor::empty(context, a.shape(), a.dtype());
   context->launch<AxpbyKernel>({}, 1.0f, contiguous(a).const_view(), 1.0f,
                                contiguous(b).const_view(), out.kernel_view());
@@ -86,9 +56,9 @@ Tensor add(const Tensor& a, const Tensor& b) {
 
 Tensor multiply(const Tensor& a, const Tensor& b) {
   const ContextPtr& context = common_context("multiply", {&a, &b});
-  require_same_shape("multiply", a, b);
-  require_high_precision("multiply", a);
-  require_high_precision("multiply", b);
+  require_shape("multiply", "b", b, a.shape());
+  require_high_precision("multiply", "a", a);
+  require_high_precision("multiply", "b", b);
   const Tensor out = Tensor::empty(context, a.shape(), a.dtype());
   context->launch<MultiplyKernel>({}, contiguous(a).const_view(), contiguous(b).const_view(),
                                   out.kernel_view());
@@ -97,8 +67,8 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
 
 void add_inplace(const Tensor& target, const Tensor& source, float alpha) {
   const ContextPtr& context = common_context("add_inplace", {&target, &source});
-  require_high_precision("add_inplace", target);
-  require_high_precision("add_inplace", source);
+  require_high_precision("add_inplace", "target", target);
+  require_high_precision("add_inplace", "source", source);
   if (target.numel() != source.numel()) {
     throw ValueError("add_inplace: target " + to_string(target.shape()) + " and source " +
                      to_string(source.shape()) + " have different numbers of elements");
@@ -111,28 +81,28 @@ void add_inplace(const Tensor& target, const Tensor& source, float alpha) {
 }
 
 Tensor scale(const Tensor& x, float factor) {
-  require_high_precision("scale", x);
+  require_high_precision("scale", "x", x);
   const Tensor out = Tensor::empty(x.context(), x.shape(), x.dtype());
   x.context()->launch<ScaleKernel>({}, factor, x.const_view(), out.kernel_view());
   return out;
 }
 
 void scale_inplace(const Tensor& x, float factor) {
-  require_high_precision("scale_inplace", x);
+  require_high_precision("scale_inplace", "x", x);
   x.context()->launch<ScaleKernel>({}, factor, x.const_view(), x.kernel_view());
 }
 
 void fill_inplace(const Tensor& x, float value) {
-  require_high_precision("fill_inplace", x);
+  require_high_precision("fill_inplace", "x", x);
   x.context()->launch<FillKernel>({}, value, x.kernel_view());
 }
 
 Tensor add_bias(const Tensor& x, const Tensor& bias) {
   const ContextPtr& context = common_context("add_bias", {&x, &bias});
-  require_high_precision("add_bias", x);
-  require_high_precision("add_bias", bias);
-  const Tensor rows = contiguous(as_rows("add_bias", x));
-  require_vector("add_bias", "bias", bias, rows.dim(1));
+  require_high_precision("add_bias", "x", x);
+  require_high_precision("add_bias", "bias", bias);
+  const Tensor rows = as_rows("add_bias", x);
+  require_shape("add_bias", "bias", bias, {rows.dim(1)});
   const Tensor out = Tensor::empty(context, x.shape(), x.dtype());
   context->launch<AddBiasKernel>({}, rows.const_view(), bias.const_view(),
                                  out.view(rows.shape()).kernel_view());
@@ -149,16 +119,14 @@ Tensor sum_rows(const Tensor& x) {
 void sum_rows_into(const Tensor& x, const Tensor& target) {
   common_context("sum_rows_into", {&x, &target});
   if (x.rank() == 0) throw ValueError("sum_rows_into: a scalar has no columns");
-  require_vector("sum_rows_into", "target", target, x.dim(-1));
-  if (target.dtype() != DType::float32 || !target.is_contiguous()) {
-    throw TypeError("sum_rows_into: the target has dtype " + to_string(target.dtype()) +
-                    "; a contiguous float32 tensor is wanted");
-  }
+  require_shape("sum_rows_into", "target", target, {x.dim(-1)});
+  require_dtype("sum_rows_into", "target", target, DType::float32);
+  require_contiguous("sum_rows_into", "target", target);
   launch_sum_rows(x, target, true);
 }
 
 Tensor sum_all(const Tensor& x) {
-  require_high_precision("sum_all", x);
+  require_high_precision("sum_all", "x", x);
   const Tensor out = Tensor::empty(x.context(), {1}, DType::float32);
   x.context()->launch<SumAllKernel>({}, contiguous(x).const_view(), out.kernel_view());
   return out;

@@ -30,7 +30,7 @@ struct MultiplyKernel {
   using Fn = void (*)(const Stream&, ConstView a, ConstView b, View out);
 };
 
-/// Kernel: out[i] = value in the view's dtype; any strides.
+/// Kernel: out[i] = value rounded to the view's dtype (high-precision); any strides.
 struct FillKernel {
   static constexpr const char* kName = "fill";
   using Fn = void (*)(const Stream&, float value, View out);

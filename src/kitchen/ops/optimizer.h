@@ -15,17 +15,21 @@ struct AdamWOptions {
   std::int64_t step = 1;  ///< 1 for the first update; bias corrections use it
 };
 
-/// Kernel: g = grad·grad_scale[0]; m, v moments; main -= lr·(m̂ / (sqrt(v̂) + eps) + weight_decay·main), all
-/// fp32; then model = main rounded to its dtype. Contiguous, same numel; model may be main itself. If
-/// grad_scale[0] is not finite, nothing changes (the step is skipped). Exact.
+/// Kernel, all fp32 without fused multiply-adds, in this order:
+///   g = grad·grad_scale[0];  m = beta1·m + (1 - beta1)·g;  v = beta2·v + (1 - beta2)·(g·g);
+///   main = main - lr·((m·c1) / (sqrt(v·c2) + eps) + weight_decay·main)
+/// with c = 1 / (1 - beta^step) in fp64, rounded once. Then model = main rounded to its dtype. Contiguous,
+/// same numel; model may be main itself. main, exp_avg (m), exp_avg_sq (v) are float32. If grad_scale[0] is
+/// not finite, nothing changes (the step is skipped). Exact.
 struct AdamWKernel {
   static constexpr const char* kName = "adamw";
   using Fn = void (*)(const Stream&, View main, View exp_avg, View exp_avg_sq, ConstView grad,
                       ConstView grad_scale, View model, const AdamWOptions&);
 };
 
-/// Kernel: out[0] (float32) = Σ x² over all views: fp64 partial sums over chunks of 4096 elements, added in
-/// ascending order of view and chunk, so that the result does not depend on threads.
+/// Kernel: out[0] (float32) = Σ x² over all views: fp64 partial sums over chunks of 4096 elements (8
+/// interleaved sums, as SumAllKernel), added in ascending order of view and chunk, rounded once: the result
+/// does not depend on threads. Contiguous views of high-precision dtypes. Exact.
 struct SumSquaresKernel {
   static constexpr const char* kName = "sum_squares";
   using Fn = void (*)(const Stream&, const std::vector<ConstView>& tensors, View out);
@@ -38,6 +42,9 @@ struct ClipScaleKernel {
   using Fn = void (*)(const Stream&, ConstView sum_squares, float max_norm, View norm, View clip);
 };
 
+/// One AdamW update of `main` in place; `model` (float32, bfloat16 or float16) receives the rounded weights.
+/// @throws ValueError if numbers of elements differ, a tensor is not contiguous or step < 1; TypeError if
+/// main or a moment is not float32.
 /// @source Decoupled Weight Decay Regularization, arXiv:1711.05101.
 void adamw_step(const Tensor& main, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                 const Tensor& grad, const Tensor& grad_scale, const Tensor& model,
@@ -51,6 +58,7 @@ struct ClipScale {
   Tensor scale;  ///< float32 [1]: factor for the gradients
 };
 
+/// The global norm and the factor that keeps it at or below `max_norm` (see ClipScaleKernel).
 ClipScale clip_scale(const Tensor& sum_of_squares, float max_norm);
 
 }  // namespace kitchen::ops

@@ -13,7 +13,7 @@ namespace kitchen::reference {
 
 namespace {
 
-constexpr std::int64_t kTile = 384;
+constexpr std::int64_t kTile = 512;
 /// Below this many multiplications a tile is not cut further, below the second one no thread is
 /// woken.
 constexpr std::int64_t kTileWork = std::int64_t{1} << 22;

@@ -1,28 +1,32 @@
 #include "kitchen/reference/host_memory.h"
 
+#include "kitchen/reference/row_loop.h"
+
 #include <cstring>
 
 namespace kitchen::reference {
 
 namespace {
 
-/// Copies dimension `dim` and below; the innermost run is one memcpy when both sides are dense there.
-void copy_level(const ConstView& source, const View& target, int dim, const std::uint8_t* from,
-                std::uint8_t* to, std::int64_t element_bytes) {
-  if (dim == source.rank) {
-    std::memcpy(to, from, static_cast<std::size_t>(element_bytes));
+/// One run of RowLoop. `Word` has the size of an element.
+template <class Word>
+void copy_run(const Word* from, std::int64_t from_stride, Word* to, std::int64_t to_stride,
+              std::int64_t count) {
+  if (from_stride == 1 && to_stride == 1) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Word));
     return;
   }
-  const auto axis = static_cast<std::size_t>(dim);
-  const std::int64_t size = source.shape[axis];
-  if (dim == source.rank - 1 && source.strides[axis] == 1 && target.strides[axis] == 1) {
-    std::memcpy(to, from, static_cast<std::size_t>(size * element_bytes));
-    return;
-  }
-  for (std::int64_t i = 0; i < size; ++i) {
-    copy_level(source, target, dim + 1, from + i * source.strides[axis] * element_bytes,
-               to + i * target.strides[axis] * element_bytes, element_bytes);
-  }
+  for (std::int64_t i = 0; i < count; ++i) to[i * to_stride] = from[i * from_stride];
+}
+
+template <class Word>
+void copy_words(const ConstView& source, const View& target) {
+  RowLoop(source, target)
+      .run([&](std::int64_t from, std::int64_t from_stride, std::int64_t to, std::int64_t to_stride,
+               std::int64_t count) {
+        copy_run(static_cast<const Word*>(source.data) + from, from_stride,
+                 static_cast<Word*>(target.data) + to, to_stride, count);
+      });
 }
 
 }  // namespace
@@ -40,9 +44,20 @@ void copy_to_host(const Stream& /*stream*/, void* host, const void* data, std::i
 }
 
 void copy_strided(const Stream& /*stream*/, ConstView source, View target) {
-  if (source.numel() == 0) return;
-  copy_level(source, target, 0, static_cast<const std::uint8_t*>(source.data),
-             static_cast<std::uint8_t*>(target.data), size_of(source.dtype));
+  switch (size_of(source.dtype)) {
+    case 1:
+      copy_words<std::uint8_t>(source, target);
+      break;
+    case 2:
+      copy_words<std::uint16_t>(source, target);
+      break;
+    case 4:
+      copy_words<std::uint32_t>(source, target);
+      break;
+    default:
+      copy_words<std::uint64_t>(source, target);
+      break;
+  }
 }
 
 }  // namespace kitchen::reference

@@ -1,6 +1,9 @@
 #include "kitchen/reference/register_kernels.h"
 
+#include "kitchen/reference/cross_entropy.h"
+#include "kitchen/reference/dropout.h"
 #include "kitchen/reference/elementwise.h"
+#include "kitchen/reference/embedding.h"
 #include "kitchen/reference/gemm.h"
 #include "kitchen/reference/activation.h"
 #include "kitchen/reference/host_memory.h"
@@ -9,6 +12,8 @@
 #include "kitchen/reference/softmax.h"
 #include "kitchen/reference/quantize.h"
 #include "kitchen/reference/quantized_gemm.h"
+#include "kitchen/reference/init.h"
+#include "kitchen/reference/optimizer.h"
 
 namespace kitchen::reference {
 
@@ -25,6 +30,11 @@ void register_reference_kernels(Backend& backend) {
   register_softmax_kernels(backend);
   register_quantize_kernels(backend);
   register_quantized_gemm_kernels(backend);
+  register_dropout_kernels(backend);
+  register_embedding_kernels(backend);
+  register_cross_entropy_kernels(backend);
+  register_optimizer_kernels(backend);
+  register_init_kernels(backend);
 }
 
 }  // namespace kitchen::reference
