@@ -13,7 +13,7 @@ say() { printf '%s\n' "$*"; }
 die() {  # die <exit code> <text>...
   local code=$1
   shift
-  printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+  printf 'tools/%s: %s\n' "$(basename "$0")" "$*" >&2
   exit "$code"
 }
 
