@@ -5,7 +5,8 @@
 # shellcheck disable=SC2034  # read by the scripts that source this file
 BUILD_PACKAGES=(
   g++ cmake ninja-build pkg-config
-  libfmt-dev libspdlog-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libopenblas-openmp-dev
+  libfmt-dev libspdlog-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev
+  libopenblas-openmp-dev libxxhash-dev
 )
 
 say() { printf '%s\n' "$*"; }
