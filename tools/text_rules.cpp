@@ -107,18 +107,11 @@ void check_code(const SourceFile& file, Findings& findings) {
 }
 
 void check_forbidden_words(const SourceFile& file, Findings& findings) {
-  // Written in two parts, so that this file passes its own check.
-  static const std::vector<std::string> words = {
-      "TO"
-      "DO",
-      "FIX"
-      "ME",
-      "X"
-      "XX",
-      "HA"
-      "CK",
-      "for "
-      "now"};
+  // Joined here, so that this file passes its own check.
+  static const std::string first_parts[] = {"TO", "FIX", "X", "HA", "for "};
+  static const std::string second_parts[] = {"DO", "ME", "XX", "CK", "now"};
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < 5; ++i) words.push_back(first_parts[i] + second_parts[i]);
   for (std::size_t i = 0; i < file.lines.size(); ++i) {
     for (const std::string& word : words) {
       if (contains_word(file.lines[i], word)) {
