@@ -7,10 +7,13 @@ if(TARGET kitchen_program)
 endif()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/src/kitchen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "app" EXCLUDE)
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/kitchen)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/kitchen
+  FILES_MATCHING PATTERN "*.yaml")
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/kitchen)
 install(EXPORT kitchenTargets NAMESPACE kitchen:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kitchen)
+# The libraries behind libkitchen are private to it, so the package finds none of them for its user.
 file(WRITE ${CMAKE_BINARY_DIR}/kitchenConfig.cmake.in
-  "@PACKAGE_INIT@\ninclude(\${CMAKE_CURRENT_LIST_DIR}/kitchenTargets.cmake)\n")
+  "@PACKAGE_INIT@\ninclude(\${CMAKE_CURRENT_LIST_DIR}/kitchenTargets.cmake)\ncheck_required_components(kitchen)\n")
 configure_package_config_file(${CMAKE_BINARY_DIR}/kitchenConfig.cmake.in
   ${CMAKE_BINARY_DIR}/kitchenConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kitchen)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/kitchenConfigVersion.cmake
