@@ -204,8 +204,8 @@ std::optional<LoadedCheckpoint> open_latest_checkpoint(const std::string& root) 
     try {
       LoadedCheckpoint loaded = LoadedCheckpoint::open(folder);
       if (!refused.empty()) {
-        logger().warning(fmt::format("going on from {} instead of a newer checkpoint:{}", folder,
-                                     indented(refused)));
+        logger().warning(
+            fmt::format("going on from {}; refused were:{}", folder, indented(refused)));
       }
       return loaded;
     } catch (const UnknownVersionError&) {
