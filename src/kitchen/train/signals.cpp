@@ -12,6 +12,7 @@ namespace kitchen::train {
 
 namespace {
 
+constexpr std::array<int, 3> kSignals{SIGTERM, SIGINT, SIGXFSZ};
 constexpr int kExitInterrupted = 130;
 constexpr int kExitTerminated = 143;
 
@@ -29,12 +30,15 @@ void on_interrupt(int /*signal*/) {
   if (interrupt_seen.exchange(true)) ::_exit(kExitInterrupted);
 }
 
-void install(int signal, void (*handler)(int)) {
+/// Returns what was installed before.
+struct sigaction install(int signal, void (*handler)(int)) {
   struct sigaction action {};
+  struct sigaction former {};
   action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // a signal must not make the reads and writes of libraries fail
-  ::sigaction(signal, &action, nullptr);
+  ::sigaction(signal, &action, &former);
+  return former;
 }
 
 }  // namespace
@@ -42,13 +46,14 @@ void install(int signal, void (*handler)(int)) {
 SignalScope::SignalScope() {
   terminate_seen.store(false);
   interrupt_seen.store(false);
-  install(SIGTERM, on_terminate);
-  install(SIGINT, on_interrupt);
-  install(SIGXFSZ, SIG_IGN);
+  former_ = {install(kSignals[0], on_terminate), install(kSignals[1], on_interrupt),
+             install(kSignals[2], SIG_IGN)};
 }
 
 SignalScope::~SignalScope() {
-  for (const int signal : {SIGTERM, SIGINT, SIGXFSZ}) install(signal, SIG_DFL);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], &former_[i], nullptr);
+  }
 }
 
 StopRequest stop_request() {
@@ -79,9 +84,11 @@ void TerminationWatchdog::watch() {
     if (changed_.wait_for(lock, kPoll, is_disarmed)) return;
   }
   if (changed_.wait_for(lock, grace_, is_disarmed)) return;
-  fmt::print(stderr, "SIGTERM: no step boundary within {} ms: {}; exit without a save\n",
-             grace_.count(), where_());
-  // No destructors: the hanging thread may hold any lock.
+  const std::string text =
+      fmt::format("SIGTERM: no step boundary within {} ms: {}; exit without a save\n",
+                  grace_.count(), where_());
+  // No stream and no destructors: the hanging thread may hold any lock.
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) std::_Exit(kExitTerminated);
   std::_Exit(kExitTerminated);
 }
 

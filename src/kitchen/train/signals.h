@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -16,10 +18,10 @@ enum class StopRequest {
   interrupt,  ///< SIGINT: save, exit 130
 };
 
-/// Installs the handlers of SIGTERM and SIGINT for its lifetime; they set a flag and nothing else.
-/// A second SIGINT ends the process at once with 130. SIGXFSZ is ignored, so that a write beyond a
-/// size limit is an error with a message instead of the end of the process. One object at a time in
-/// a process.
+/// Installs the handlers of SIGTERM and SIGINT for its lifetime, then the former ones; they set a
+/// flag and nothing else. A second SIGINT ends the process at once with 130. SIGXFSZ is ignored, so
+/// that a write beyond a size limit is an error with a message instead of the end of the process.
+/// One object at a time in a process.
 class SignalScope {
  public:
   /// Clears the flag of a former scope.
@@ -27,6 +29,9 @@ class SignalScope {
   ~SignalScope();
   SignalScope(const SignalScope&) = delete;
   SignalScope& operator=(const SignalScope&) = delete;
+
+ private:
+  std::array<struct sigaction, 3> former_;
 };
 
 /// The flag. SIGTERM wins over SIGINT.
