@@ -38,6 +38,7 @@ std::shared_ptr<Module> build_module(const ModuleSpec& spec, BuildArgs args) {
     return spec.module.info().build(args);
   } catch (const Error& error) {
     error.rethrow_with_suffix(" when instantiating " + spec.module.name());
+    throw;  // not reached: tells the compiler so
   }
 }
 

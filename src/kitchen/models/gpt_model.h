@@ -1,0 +1,66 @@
+#pragma once
+
+#include "kitchen/models/transformer_block.h"
+#include "kitchen/modules/column_parallel_linear.h"
+#include "kitchen/modules/dropout.h"
+#include "kitchen/modules/vocab_parallel_embedding.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace kitchen {
+
+/// Token and position embedding with dropout. [b, s] -> [s, b, h].
+class LanguageModelEmbedding : public MegatronModule {
+ public:
+  LanguageModelEmbedding(std::shared_ptr<TransformerConfig> config, std::int64_t vocab_size,
+                         std::int64_t max_sequence_length, bool learned_positions);
+
+  Tensor forward(const Tensor& input_ids, const Tensor& position_ids);
+
+  std::shared_ptr<VocabParallelEmbedding> word_embeddings;
+  std::shared_ptr<VocabParallelEmbedding> position_embeddings;  ///< null with rotary positions
+  std::shared_ptr<Dropout> embedding_dropout;
+  [[nodiscard]] std::string class_name() const override { return "LanguageModelEmbedding"; }
+};
+
+/// Arguments of GPTModel besides config and layers.
+struct GPTModelOptions {
+  std::int64_t vocab_size = 0;
+  std::int64_t max_sequence_length = 0;
+  bool share_embeddings_and_output_weights = false;
+  std::string position_embedding_type = "learned_absolute";  ///< or "rope", "none"
+  RotaryOptions rotary;
+  std::shared_ptr<const ProcessGroupCollection> pg_collection;  ///< null: the default groups
+};
+
+/// Decoder-only language model.
+class GPTModel : public MegatronModule {
+ public:
+  /// Builds embedding, decoder and output layer, then calls finish_init of each layer that has it with the
+  /// configuration that config->quant_recipe chooses for the layer's dotted path.
+  /// @throws ValueError on sizes or an unknown position type; errors of finish_init carry the suffix
+  ///         " (module <path>)".
+  GPTModel(std::shared_ptr<TransformerConfig> config, const TransformerBlockSubmodules& layers,
+           const GPTModelOptions& options);
+
+  /// @param input_ids, position_ids, labels [b, s] int64; labels may be undefined.
+  /// @returns losses [b, s] float32 with labels, else logits [b, s, vocab] in the parameters' dtype.
+  Tensor forward(const Tensor& input_ids, const Tensor& position_ids,
+                 const std::optional<Tensor>& attention_mask, const Tensor& labels = {});
+
+  std::shared_ptr<LanguageModelEmbedding> embedding;
+  std::shared_ptr<TransformerBlock> decoder;
+  std::shared_ptr<ColumnParallelLinear> output_layer;
+
+  [[nodiscard]] const GPTModelOptions& options() const { return options_; }
+  [[nodiscard]] std::string class_name() const override { return "GPTModel"; }
+
+ private:
+  void finish_layers();
+
+  GPTModelOptions options_;
+};
+
+}  // namespace kitchen
