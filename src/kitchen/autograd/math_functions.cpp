@@ -99,7 +99,7 @@ struct Sum : Function<Sum> {
 
   static Tensor forward(FunctionContext<Saved>& ctx, const Tensor& x) {
     ctx.saved = {x.shape(), x.dtype()};
-    return ops::sum_all(x);
+    return ops::sum_all(ops::contiguous(x));
   }
   static std::vector<Tensor> backward(FunctionContext<Saved>& ctx, const std::vector<Tensor>& grads) {
     // The incoming gradient has one element; a zero-stride view repeats it without reading it on the host.

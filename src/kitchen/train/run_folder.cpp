@@ -15,7 +15,7 @@ namespace {
 std::string traces_of_a_run(const RunFolder& folder) {
   std::string found;
   for (const std::string& path : {folder.checkpoint_path(), folder.metrics_path(),
-                                  folder.config_path(), folder.text_path(), folder.report_path()}) {
+                                  folder.config_path(), folder.samples_path(), folder.report_path()}) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) continue;
     found += (found.empty() ? "" : ", ") + std::filesystem::path(path).filename().string();

@@ -18,7 +18,9 @@ class RunFolder {
   [[nodiscard]] std::string checkpoint_path() const { return path_ + "/checkpoint"; }
   [[nodiscard]] std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
   [[nodiscard]] std::string config_path() const { return path_ + "/config.json"; }
-  [[nodiscard]] std::string text_path() const { return path_ + "/generated.txt"; }
+  [[nodiscard]] std::string samples_path() const { return path_ + "/samples.txt"; }
+  [[nodiscard]] std::string quantization_path() const { return path_ + "/quantization.json"; }
+  [[nodiscard]] std::string op_times_path() const { return path_ + "/op_times.json"; }
   [[nodiscard]] std::string report_path() const { return path_ + "/report.html"; }
 
  private:

@@ -1,0 +1,212 @@
+#include "kitchen/train/train_settings.h"
+
+#include "kitchen/base/error.h"
+#include "kitchen/base/nearest_name.h"
+#include "kitchen/config/config_value.h"
+#include "kitchen/train/batch_sizes.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace kitchen::train {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string key_of(const Setting& setting) {
+  std::string key = setting.name;
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+
+Json value_of(const TrainSettings& settings, const Setting& setting) {
+  return std::visit(
+      [&](auto member) -> Json {
+        const auto& value = settings.*member;
+        if constexpr (IsOptional<std::decay_t<decltype(value)>>::value) {
+          if (!value) return nullptr;
+          return *value;
+        } else {
+          return value;
+        }
+      },
+      setting.member);
+}
+
+[[noreturn]] void mistyped(const std::string& key, const std::string& found, const char* wanted) {
+  throw TypeError("setting " + key + " is " + found + ", expected " + wanted);
+}
+
+/// Reads a JSON value into a member; null only where the member is optional.
+struct Assign {
+  const Json& value;
+  const std::string& key;
+
+  void operator()(std::int64_t& target) const {
+    if (!value.is_number_integer()) mistyped(key, value.dump(), "an integer");
+    target = value.get<std::int64_t>();
+  }
+  void operator()(double& target) const {
+    if (!value.is_number()) mistyped(key, value.dump(), "a number");
+    target = value.get<double>();
+  }
+  void operator()(bool& target) const {
+    if (!value.is_boolean()) mistyped(key, value.dump(), "true or false");
+    target = value.get<bool>();
+  }
+  void operator()(std::string& target) const {
+    if (!value.is_string()) mistyped(key, value.dump(), "a text");
+    target = value.get<std::string>();
+  }
+  template <class T>
+  void operator()(std::optional<T>& target) const {
+    if (value.is_null()) {
+      target = std::nullopt;
+      return;
+    }
+    T inner{};
+    (*this)(inner);
+    target = inner;
+  }
+};
+
+void assign(TrainSettings& settings, const Setting& setting, const Json& value) {
+  const std::string key = key_of(setting);
+  std::visit([&](auto member) { Assign{value, key}(settings.*member); }, setting.member);
+}
+
+const Setting* find_setting(const std::string& key) {
+  for (const Setting& setting : setting_table()) {
+    if (key_of(setting) == key) return &setting;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void unknown_key(const std::string& key) {
+  std::vector<std::string> known;
+  for (const Setting& setting : setting_table()) known.push_back(key_of(setting));
+  throw KeyError("setting '" + key + "' is not known. " + did_you_mean(key, known));
+}
+
+Json to_json_value(const ConfigValue& value, const std::string& key) {
+  if (value.is_null()) return nullptr;
+  if (const auto* v = value.get_if<bool>()) return *v;
+  if (const auto* v = value.get_if<std::int64_t>()) return *v;
+  if (const auto* v = value.get_if<double>()) return *v;
+  if (const auto* v = value.get_if<std::string>()) return *v;
+  mistyped(key, describe(value), "a single value");
+}
+
+void require(bool good, const std::string& message) {
+  if (!good) throw ValueError(message);
+}
+
+void require_positive(const char* flag, std::int64_t value) {
+  require(value > 0, std::string("--") + flag + " is " + std::to_string(value) +
+                         ", expected a positive number");
+}
+
+void require_probability(const char* flag, double value) {
+  require(value >= 0.0 && value < 1.0, std::string("--") + flag + " is " + std::to_string(value) +
+                                           ", expected a probability in [0, 1)");
+}
+
+}  // namespace
+
+std::string setting_text(const TrainSettings& settings, const Setting& setting) {
+  return value_of(settings, setting).dump();
+}
+
+std::string to_json(const TrainSettings& settings) {
+  Json root;
+  for (const Setting& setting : setting_table()) {
+    root[setting.section][key_of(setting)] = value_of(settings, setting);
+  }
+  return root.dump(2);
+}
+
+void update_from_json(TrainSettings& settings, const std::string& json) {
+  const Json root = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!root.is_object()) throw ValueError("settings: the text is no JSON object");
+  for (const auto& [section, entries] : root.items()) {
+    if (!entries.is_object()) continue;
+    for (const auto& [key, value] : entries.items()) {
+      const Setting* setting = find_setting(key);
+      if (setting == nullptr) unknown_key(key);
+      assign(settings, *setting, value);
+    }
+  }
+}
+
+void update_from_config(TrainSettings& settings, const ConfigDict& values) {
+  for (const ConfigDict::Entry& entry : values) {
+    const Setting* setting = find_setting(entry.key);
+    if (setting == nullptr) unknown_key(entry.key);
+    assign(settings, *setting, to_json_value(entry.value, entry.key));
+  }
+}
+
+void validate(const TrainSettings& s) {
+  require_positive("num-layers", s.num_layers);
+  require_positive("hidden-size", s.hidden_size);
+  require_positive("num-attention-heads", s.num_attention_heads);
+  require_positive("seq-length", s.seq_length);
+  require_positive("micro-batch-size", s.micro_batch_size);
+  require_positive("train-iters", s.train_iters);
+  require_positive("log-interval", s.log_interval);
+  require_positive("vocab-size", s.vocab_size);
+  require_positive("eval-iters", s.eval_iters);
+  if (s.ffn_hidden_size) require_positive("ffn-hidden-size", *s.ffn_hidden_size);
+  if (s.kv_channels) require_positive("kv-channels", *s.kv_channels);
+  if (s.num_query_groups) require_positive("num-query-groups", *s.num_query_groups);
+  if (s.exit_interval) require_positive("exit-interval", *s.exit_interval);
+  if (s.save_interval) require_positive("save-interval", *s.save_interval);
+  require(s.eval_interval >= 0, "--eval-interval is negative; 0 validates at the end only");
+  require(s.keep_checkpoints >= 0, "--keep-checkpoints is negative; 0 keeps all");
+  require(s.kv_channels || s.hidden_size % s.num_attention_heads == 0,
+          "--hidden-size " + std::to_string(s.hidden_size) + " is not divisible by " +
+              "--num-attention-heads " + std::to_string(s.num_attention_heads) +
+              "; choose sizes that fit or set --kv-channels");
+  require(!s.num_query_groups || s.group_query_attention,
+          "--num-query-groups needs --group-query-attention");
+  require(!s.group_query_attention || s.num_query_groups,
+          "--group-query-attention takes no value; use --num-query-groups N beside it");
+  require(s.max_position_embeddings.value_or(s.seq_length) >= s.seq_length,
+          "--max-position-embeddings is below --seq-length " + std::to_string(s.seq_length));
+  require_probability("hidden-dropout", s.hidden_dropout);
+  require_probability("attention-dropout", s.attention_dropout);
+  require(s.precision == "bf16" || s.precision == "fp32",
+          "precision is '" + s.precision + "', expected bf16 or fp32");
+  require(s.transformer_impl == "transformer_engine" || s.transformer_impl == "local",
+          "--transformer-impl is '" + s.transformer_impl + "', expected transformer_engine or local");
+  require(s.backend == "auto" || s.backend == "cpu" || s.backend == "cuda",
+          "--backend is '" + s.backend + "', expected auto, cpu or cuda");
+  require(!s.recompute_granularity || *s.recompute_granularity == "selective",
+          "--recompute-granularity is '" + s.recompute_granularity.value_or("") +
+              "', expected selective");
+  require(s.clip_grad >= 0.0, "--clip-grad is negative; 0 turns clipping off");
+  require(s.seed >= 0, "--seed is negative");
+  (void)num_micro_batches(s.global_batch_size, s.micro_batch_size, 1);
+}
+
+std::vector<std::string> resume_differences(const TrainSettings& saved, const TrainSettings& asked) {
+  std::vector<std::string> lines;
+  for (const Setting& setting : setting_table()) {
+    if (std::string(setting.section) == "run") continue;
+    const std::string before = setting_text(saved, setting);
+    const std::string now = setting_text(asked, setting);
+    if (before == now) continue;
+    lines.push_back("--" + std::string(setting.name) + ": " + before + " in the run, " + now +
+                    " asked for");
+  }
+  return lines;
+}
+
+}  // namespace kitchen::train
