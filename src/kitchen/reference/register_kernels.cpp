@@ -1,6 +1,7 @@
 #include "kitchen/reference/register_kernels.h"
 
 #include "kitchen/reference/activation.h"
+#include "kitchen/reference/flash_attention.h"
 #include "kitchen/reference/host_memory.h"
 #include "kitchen/reference/norm.h"
 #include "kitchen/reference/rotary.h"
@@ -14,6 +15,7 @@ void register_reference_kernels(Backend& backend) {
   backend.add<CopyToHostKernel>("exact", &copy_to_host);
   backend.add<CopyStridedKernel>("exact", &copy_strided);
   register_activation_kernels(backend);
+  register_flash_attention_kernels(backend);
   register_norm_kernels(backend);
   register_rotary_kernels(backend);
   register_softmax_kernels(backend);
