@@ -248,7 +248,7 @@ void flash_attention_backward(const Stream& /*stream*/, ConstView dout, ConstVie
   const std::int64_t key_heads = k.shape[2];
   const std::int64_t num_tasks = num_segments * q.shape[1] * key_heads;
   with_arithmetic(q.dtype, options.natural_exp, [&](auto io, auto natural) {
-#pragma omp parallel if (num_tasks > 1)
+#pragma omp parallel if (num_tasks > 1 && score_products(q, k) > kParallelProducts)
     {
       Scratch scratch(q.shape[3]);
 #pragma omp for schedule(dynamic)

@@ -19,6 +19,14 @@ inline constexpr std::int64_t kKeyBlock = 64;
 inline constexpr float kLog2E = 1.44269504f;
 inline constexpr float kLn2 = 0.69314718f;
 
+/// Multiply-adds below which a second thread would cost more than it saves.
+inline constexpr double kParallelProducts = 3e5;
+
+/// Multiply-adds of one product of scores, masks left aside.
+inline double score_products(const ConstView& q, const ConstView& k) {
+  return static_cast<double>(q.numel()) * static_cast<double>(k.shape[0]);
+}
+
 /// One sequence: tokens of dimension 0 that see nothing but each other.
 struct Segment {
   std::int64_t q_begin;

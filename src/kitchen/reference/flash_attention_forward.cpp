@@ -214,7 +214,7 @@ void flash_attention_forward(const Stream& /*stream*/, ConstView q, ConstView k,
   const std::int64_t group = heads / k.shape[2];
   const std::int64_t num_tasks = num_blocks * q.shape[1] * heads;
   with_arithmetic(q.dtype, options.natural_exp, [&](auto io, auto natural) {
-#pragma omp parallel if (num_tasks > 1)
+#pragma omp parallel if (num_tasks > 1 && score_products(q, k) > kParallelProducts)
     {
       Scratch scratch(q.shape[3]);
 #pragma omp for schedule(dynamic)
