@@ -43,7 +43,7 @@ KITCHEN_HOST_DEVICE inline float exp2_fraction(float r) {
   return fmaf(p, t, 1.0f);
 }
 
-/// value · 2^n for n in [-252, 254], in two exact-range steps.
+/// value · 2^n for n in [-126, 129], in two steps that stay in range.
 KITCHEN_HOST_DEVICE inline float scale_by_power(float value, std::int32_t n) {
   const std::int32_t half = n / 2;
   const std::int32_t rest = n - half;
@@ -60,20 +60,21 @@ KITCHEN_HOST_DEVICE inline float clamp(float x, float low, float high) {
 
 }  // namespace math_detail
 
-/// 2^x. Relative error below 9e-8 where the result is normal; 0 below -150, Inf from 128 on; NaN
-/// stays.
+/// 2^x. Relative error below 9e-8; 0 where the result would be subnormal (x < -126), since processors
+/// work on subnormals many times slower; Inf from 128 on; NaN stays.
 KITCHEN_HOST_DEVICE inline float exp2_exact(float x) {
-  const float c = math_detail::clamp(x, -151.0f, 129.0f);
+  const float c = math_detail::clamp(x, -126.0f, 129.0f);
   const float n = rintf(c);
   const float r = c - n;
   const auto power = static_cast<std::int32_t>(n == n ? n : 0.0f);
-  return math_detail::scale_by_power(math_detail::exp2_fraction(r), power);
+  const float value = math_detail::scale_by_power(math_detail::exp2_fraction(r), power);
+  return x < -126.0f ? 0.0f : value;
 }
 
-/// e^x. Relative error below 9e-8 where the result is normal; 0 below -104, Inf from 88.73 on; NaN
-/// stays.
+/// e^x. Relative error below 9e-8; 0 where the result would be subnormal (x < -87.33654), as in exp2_exact;
+/// Inf from 88.73 on; NaN stays.
 KITCHEN_HOST_DEVICE inline float exp_exact(float x) {
-  const float c = math_detail::clamp(x, -105.0f, 89.5f);
+  const float c = math_detail::clamp(x, -87.33654f, 89.5f);
   const float n = rintf(c * 1.44269504f);
   // ln 2 in two parts, the first with few bits, so that n·hi is exact.
   float t = fmaf(n, -0.693359375f, c);
@@ -87,7 +88,8 @@ KITCHEN_HOST_DEVICE inline float exp_exact(float x) {
   p = fmaf(p, t, 1.0f);
   p = fmaf(p, t, 1.0f);
   const auto power = static_cast<std::int32_t>(n == n ? n : 0.0f);
-  return math_detail::scale_by_power(p, power);
+  const float value = math_detail::scale_by_power(p, power);
+  return x < -87.33654f ? 0.0f : value;
 }
 
 /// tanh(x) = sign(x) · (1 - 2 / (1 + exp(2|x|))); for |x| < 0.55 an odd polynomial, since the

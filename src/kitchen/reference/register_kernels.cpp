@@ -6,6 +6,7 @@
 #include "kitchen/reference/embedding.h"
 #include "kitchen/reference/gemm.h"
 #include "kitchen/reference/activation.h"
+#include "kitchen/reference/flash_attention.h"
 #include "kitchen/reference/host_memory.h"
 #include "kitchen/reference/norm.h"
 #include "kitchen/reference/rotary.h"
@@ -25,6 +26,7 @@ void register_reference_kernels(Backend& backend) {
   register_elementwise_kernels(backend);
   register_gemm_kernels(backend);
   register_activation_kernels(backend);
+  register_flash_attention_kernels(backend);
   register_norm_kernels(backend);
   register_rotary_kernels(backend);
   register_softmax_kernels(backend);
