@@ -82,7 +82,7 @@ TEST(HtmlReport, TellsFinalLossPerplexityAndDifferenceToTheFirstRun) {
 // labels: report.render_report
 TEST(HtmlReport, DivergedRunShowsGapsAndNoNaN) {
   RunSummary run;
-  run.name = "diverged";
+  run.name = "unstable";
   for (int step = 0; step < 10; ++step) {
     MetricPoint point = validation(step, step < 6 ? 3.0 - 0.1 * step : std::nan(""));
     point.train_loss = point.val_loss;
@@ -91,9 +91,9 @@ TEST(HtmlReport, DivergedRunShowsGapsAndNoNaN) {
   }
   const std::string page = render_report({run});
   EXPECT_EQ(XmlChecker(page).error(), "");
-  EXPECT_TRUE(contains(page, "diverged ends at a validation loss of not finite after 9 steps."));
-  EXPECT_TRUE(contains(page, "diverged: 4 of 10 values not finite, shown as gaps."));
-  EXPECT_TRUE(contains(page, "diverged: 1 of 10 values not finite or not positive, shown as gaps."));
+  EXPECT_TRUE(contains(page, "unstable diverged: after 9 steps its validation loss is not finite."));
+  EXPECT_TRUE(contains(page, "unstable: 4 of 10 values not finite, shown as gaps."));
+  EXPECT_TRUE(contains(page, "unstable: 1 of 10 values not finite or not positive, shown as gaps."));
   for (const char* bad : {"nan", "NaN", "\"inf", "-inf"}) EXPECT_FALSE(contains(page, bad)) << bad;
 }
 
@@ -106,7 +106,7 @@ TEST(HtmlReport, RunsThatSawDifferentTokensAreFlaggedAndEqualNamesNumbered) {
   shorter.metrics[0].step = 50;
   const std::string page = render_report({run, shorter});
   EXPECT_TRUE(contains(page, "The runs differ in steps or tokens"));
-  EXPECT_TRUE(contains(page, "a (2) ends at"));
+  EXPECT_TRUE(contains(page, "a (2) ends at a validation loss of 2.0000 after 50 steps."));  // no difference told
   EXPECT_FALSE(contains(render_report({run, run}), "The runs differ in steps or tokens"));
 }
 
@@ -119,6 +119,22 @@ TEST(HtmlReport, RunWithoutAnyMeasurementStillGivesAPage) {
   EXPECT_TRUE(contains(page, "empty measured no validation loss."));
   EXPECT_EQ(XmlChecker(page).count("figure"), 0);
   EXPECT_THROW((void)render_report({}), ValueError);
+}
+
+// labels: report.render_report
+TEST(HtmlReport, FiveRunsWithLongNamesStayApart) {
+  const TemporaryFolder folder;
+  std::vector<RunSummary> runs;
+  for (int i = 0; i < 5; ++i) {
+    const std::filesystem::path path = folder.path() / ("gpt-4-layers-nvfp4-stochastic-rounding-seed-" + std::to_string(i));
+    testing::write_fake_run({"nvfp4", 0.05 * i, 9000.0, 60 + 10 * i, 12, i > 2, static_cast<unsigned>(i)}, path);
+    runs.push_back(read_run(path.string()));
+  }
+  for (int step = 20; step < 50; ++step) runs[1].metrics[static_cast<std::size_t>(step)].train_loss = std::nan("");
+  const std::string page = render_report(runs);
+  testing::write_file(std::string(KITCHEN_BINARY_DIR) + "/report_example/five_runs.html", page);
+  EXPECT_EQ(XmlChecker(page).error(), "");
+  EXPECT_TRUE(contains(page, "seed-1: 30 of 71 values not finite, shown as gaps."));
 }
 
 // labels: report.write_report

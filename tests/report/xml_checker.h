@@ -12,7 +12,7 @@ namespace kitchen::testing {
 /// '<' or '&', unique ids and existing targets of references to ids.
 class XmlChecker {
  public:
-  explicit XmlChecker(const std::string& text) : text_(text) { run(); }
+  explicit XmlChecker(std::string text) : text_(std::move(text)) { run(); }
 
   /// Empty if the text is well-formed; else the first error with its byte position.
   [[nodiscard]] const std::string& error() const { return error_; }
@@ -116,7 +116,7 @@ class XmlChecker {
     if (error_.empty()) error_ = what + " at byte " + std::to_string(at_) + ": " + text_.substr(at_, 60);
   }
 
-  const std::string& text_;
+  std::string text_;
   std::size_t at_ = 0;
   std::string error_;
   std::vector<std::string> open_;

@@ -57,10 +57,12 @@ AxisScale AxisScale::fit(const std::vector<double>& values, bool is_log, double 
   }
   if (!(low <= high)) return is_log ? AxisScale(0.1, 10.0, true) : AxisScale(0.0, 1.0, false);
   if (is_log) {
-    const double margin = low == high ? 0.5 : padding * std::log10(high / low);
-    low = std::max(low * std::pow(10.0, -margin), std::numeric_limits<double>::min());
-    high = std::min(high * std::pow(10.0, margin), std::numeric_limits<double>::max());
-    return {low, high, true};
+    // Subnormal numbers and the largest ones are left to the clamps: their ratio would lose all digits.
+    low = std::clamp(low, 1e-300, 1e300);
+    high = std::clamp(high, 1e-300, 1e300);
+    const double decades = std::log10(high) - std::log10(low);
+    const double margin = decades < 1e-9 ? 0.5 : padding * decades;
+    return {low * std::pow(10.0, -margin), high * std::pow(10.0, margin), true};
   }
   const double least = 1e-9 * std::max({std::fabs(low), std::fabs(high), 1e-290});
   // Halved before the subtraction, since the spread of two huge values may overflow.
@@ -73,7 +75,7 @@ AxisScale AxisScale::fit(const std::vector<double>& values, bool is_log, double 
 bool AxisScale::can_draw(double value) const { return std::isfinite(value) && (!is_log_ || value > 0.0); }
 
 double AxisScale::fraction(double value) const {
-  const double position = is_log_ ? std::log(value / low_) / std::log(high_ / low_)
+  const double position = is_log_ ? (std::log(value) - std::log(low_)) / (std::log(high_) - std::log(low_))
                                   : (value - low_) / (high_ - low_);
   return std::clamp(position, -1.0, 2.0);
 }
@@ -85,14 +87,17 @@ std::vector<AxisTick> AxisScale::ticks(int wanted) const {
 std::vector<AxisTick> AxisScale::linear_ticks(int wanted) const {
   const double step = round_step((high_ - low_) / wanted);
   std::vector<AxisTick> ticks;
-  for (double i = std::ceil(low_ / step - 1e-9); i * step <= high_ + step * 1e-9; i += 1.0) {
-    ticks.push_back({i * step, tick_label(i * step, step)});
+  const double first = std::ceil(low_ / step - 1e-9);
+  // The count is bounded, since far from zero `first + i` may round to `first`.
+  for (int i = 0; i <= 2 * wanted && (first + i) * step <= high_ + step * 1e-9; ++i) {
+    const double value = (first + i) * step;
+    ticks.push_back({value, tick_label(value, step)});
   }
   return ticks;
 }
 
 std::vector<AxisTick> AxisScale::log_ticks(int wanted) const {
-  const double decades = std::log10(high_ / low_);
+  const double decades = std::log10(high_) - std::log10(low_);
   if (decades < 0.7) return linear_ticks(wanted);
   const int stride = std::max(1, static_cast<int>(std::ceil(decades / wanted)));
   const std::vector<double> leads = decades < 3.0 ? std::vector<double>{1.0, 2.0, 5.0} : std::vector<double>{1.0};

@@ -14,7 +14,8 @@ struct AxisTick {
 class AxisScale {
  public:
   /// Fits the drawable ones among `values` (finite; positive too on a log axis), widened on both sides by
-  /// `padding` times their spread. One value or none gives a range of positive width all the same.
+  /// `padding` times their spread. One value or none gives a range of positive width all the same. A log
+  /// axis ends at 1e-300 and 1e300.
   static AxisScale fit(const std::vector<double>& values, bool is_log, double padding);
 
   /// @throws ValueError unless low < high, both finite, and low > 0 on a log axis.

@@ -83,7 +83,7 @@ void draw_groups(SvgDocument& document, const BarChart& chart, const Frame& fram
       const double middle = y + kBarPitch * static_cast<double>(chart.series.size()) / 2.0;
       document.text({frame.label_end, middle + 3.0}, chart.categories[c], text_style("k-ink", "end"));
     } else {
-      document.text({frame.left, y + kFontSize}, clip_front(chart.categories[c], chart.width - 12.0, kFontSize),
+      document.text({frame.left, y + kFontSize}, clip_middle(chart.categories[c], chart.width - 12.0, kFontSize),
                     text_style("k-ink"));
       y += kLineHeight;
     }
@@ -103,7 +103,7 @@ std::string note_text(const BarChart& chart) {
   for (const BarSeries& series : chart.series) {
     left_out += std::count_if(series.values.begin(), series.values.end(), [](double v) { return !can_draw(v); });
   }
-  return left_out == 0 ? "" : fmt::format("{} values are missing, not finite or negative (–).", left_out);
+  return left_out == 0 ? "" : fmt::format("{} missing, not finite or negative (–).", left_out == 1 ? "1 value is" : fmt::format("{} values are", left_out));
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ SvgDocument bar_chart(const BarChart& chart) {
                        chart.description + (note.empty() ? "" : " " + note), chart.id);
   draw_paper(document);
   for (std::size_t s = 1; s < legend.size(); ++s) {
-    const int kind = static_cast<int>((s - 1) % 3) + 1;
+    const int kind = static_cast<int>((s - 1) % 5) + 1;
     legend[s].fill = document.add_hatch(kind, legend[s].style.color, legend[s].style.css_class);
   }
   const double legend_top = draw_title(document, title, 4.0) + 4.0;

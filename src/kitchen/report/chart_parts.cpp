@@ -27,6 +27,22 @@ int lay_out_legend(const std::vector<LegendEntry>& entries, double width, const 
   return entries.empty() ? 0 : row + 1;
 }
 
+bool is_inside_code_point(const std::string& text, std::size_t i) {
+  return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
+}
+
+/// Bytes of the longest start of `text` that fits into `width`; one code point at least.
+std::size_t fitting_prefix(const std::string& text, double width, double font_size) {
+  const auto next = [&](std::size_t i) {
+    do ++i;
+    while (is_inside_code_point(text, i));
+    return i;
+  };
+  std::size_t end = std::min(next(0), text.size());
+  while (end < text.size() && text_width(text.substr(0, next(end)), font_size) <= width) end = next(end);
+  return end;
+}
+
 }  // namespace
 
 double text_width(std::string_view text, double font_size) {
@@ -37,8 +53,13 @@ std::vector<std::string> wrap_text(std::string_view text, double width, double f
   std::vector<std::string> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string word(text.substr(0, end));
+    std::string word(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
+    for (std::size_t cut = fitting_prefix(word, width, font_size); cut < word.size();
+         cut = fitting_prefix(word, width, font_size)) {
+      lines.push_back(word.substr(0, cut));
+      word.erase(0, cut);
+    }
     if (lines.empty() || text_width(lines.back() + ' ' + word, font_size) > width) {
       lines.push_back(word);
     } else {
@@ -48,15 +69,24 @@ std::vector<std::string> wrap_text(std::string_view text, double width, double f
   return lines;
 }
 
-std::string clip_front(const std::string& text, double width, double font_size) {
+std::string clip_middle(const std::string& text, double width, double font_size) {
   if (text_width(text, font_size) <= width) return text;
-  std::size_t start = 0;
+  std::size_t head = text.size() / 2;
+  while (is_inside_code_point(text, head)) --head;
+  std::size_t tail = head;
+  std::string clipped;
   do {
-    // A code point is cut as a whole: its further bytes are 10xxxxxx.
-    do ++start;
-    while (start < text.size() && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80);
-  } while (start < text.size() && text_width("…" + text.substr(start), font_size) > width);
-  return "…" + text.substr(start);
+    // The end keeps more, since it names the thing while the start counts it.
+    if (head * 2 >= text.size() - tail && head > 0) {
+      do --head;
+      while (is_inside_code_point(text, head));
+    } else {
+      do ++tail;
+      while (is_inside_code_point(text, tail));
+    }
+    clipped = text.substr(0, head) + "…" + text.substr(std::min(tail, text.size()));
+  } while (tail < text.size() && text_width(clipped, font_size) > width);
+  return clipped;
 }
 
 SvgAttributes text_style(const std::string& css_class, const std::string& anchor, double font_size) {
@@ -88,22 +118,23 @@ double draw_note(SvgDocument& document, const std::vector<std::string>& lines, d
   return top;
 }
 
-void draw_marker(SvgDocument& document, SvgPoint center, MarkerShape shape) {
-  const SvgAttributes style = {{"class", "k-marker"}, {"fill", "currentColor"}, {"stroke", "#ffffff"},
-                               {"stroke-width", "1"}};
-  const auto at = [&](double x, double y) { return SvgPoint{center.x + x, center.y + y}; };
-  switch (shape) {
-    case MarkerShape::circle: document.circle(center, 4.0, style); break;
-    case MarkerShape::square: document.rect(at(-3.6, -3.6), 7.2, 7.2, style); break;
-    case MarkerShape::triangle: document.polygon({at(0, -4.8), at(4.6, 3.6), at(-4.6, 3.6)}, style); break;
-    case MarkerShape::diamond: document.polygon({at(0, -5), at(5, 0), at(0, 5), at(-5, 0)}, style); break;
-    case MarkerShape::inverted_triangle:
-      document.polygon({at(0, 4.8), at(4.6, -3.6), at(-4.6, -3.6)}, style);
-      break;
+void draw_marker(SvgDocument& document, SvgPoint center, const SeriesStyle& style) {
+  const SvgAttributes paint =
+      style.is_hollow ? SvgAttributes{{"fill", "none"}, {"stroke", "currentColor"}, {"stroke-width", "1.8"}}
+                      : SvgAttributes{{"class", "k-marker"}, {"fill", "currentColor"}, {"stroke", "#ffffff"}};
+  const auto polygon = [&](std::vector<SvgPoint> points) {
+    for (SvgPoint& point : points) point = {center.x + point.x, center.y + point.y};
+    document.polygon(points, paint);
+  };
+  switch (style.marker) {
+    case MarkerShape::circle: document.circle(center, 4.0, paint); break;
+    case MarkerShape::square: polygon({{-4, -4}, {4, -4}, {4, 4}, {-4, 4}}); break;
+    case MarkerShape::triangle: polygon({{0, -5}, {5, 4}, {-5, 4}}); break;
+    case MarkerShape::diamond: polygon({{0, -5.5}, {5.5, 0}, {0, 5.5}, {-5.5, 0}}); break;
+    case MarkerShape::inverted_triangle: polygon({{0, 5}, {5, -4}, {-5, -4}}); break;
     case MarkerShape::cross:
-      document.polygon({at(-1.5, -4.5), at(1.5, -4.5), at(1.5, -1.5), at(4.5, -1.5), at(4.5, 1.5), at(1.5, 1.5),
-                        at(1.5, 4.5), at(-1.5, 4.5), at(-1.5, 1.5), at(-4.5, 1.5), at(-4.5, -1.5),
-                        at(-1.5, -1.5)}, style);
+      polygon({{-1.5, -5}, {1.5, -5}, {1.5, -1.5}, {5, -1.5}, {5, 1.5}, {1.5, 1.5},
+               {1.5, 5}, {-1.5, 5}, {-1.5, 1.5}, {-5, 1.5}, {-5, -1.5}, {-1.5, -1.5}});
       break;
   }
 }
@@ -120,14 +151,14 @@ void draw_legend(SvgDocument& document, const std::vector<LegendEntry>& entries,
     if (entry.fill.empty()) {
       document.line(start, {start.x + kSampleWidth, start.y},
                     {{"stroke", "currentColor"}, {"stroke-width", "2"}, {"stroke-dasharray", entry.style.dash}});
-      draw_marker(document, {start.x + kSampleWidth / 2.0, start.y}, entry.style.marker);
+      draw_marker(document, {start.x + kSampleWidth / 2.0, start.y}, entry.style);
     } else {
       document.rect({start.x + 4.0, start.y - 6.0}, kSampleWidth - 8.0, 12.0,
                     {{"fill", entry.fill}, {"stroke", "currentColor"}});
     }
     document.close_group();
     document.text({start.x + kSampleWidth + 6.0, start.y + 4.0},
-                  clip_front(entry.name, width - kSampleWidth - 6.0, kFontSize), text_style("k-ink"));
+                  clip_middle(entry.name, width - kSampleWidth - 6.0, kFontSize), text_style("k-ink"));
   });
 }
 

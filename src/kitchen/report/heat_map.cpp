@@ -63,11 +63,10 @@ std::string cell_text(const HeatMap& map, double value) {
   return text.size() > 8 ? fmt::format("{:.2g}", value) : text;
 }
 
-void draw_cells(SvgDocument& document, const HeatMap& map, const Frame& frame, const Range& range,
-                const std::string& hatch) {
+void draw_cells(SvgDocument& document, const HeatMap& map, const Frame& frame, const Range& range) {
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     const double y = frame.top + kRowHeight * static_cast<double>(r);
-    document.text({frame.left - 7.0, y + 16.0}, clip_front(map.rows[r], frame.left - 11.0, kSmallFont),
+    document.text({frame.left - 7.0, y + 16.0}, clip_middle(map.rows[r], frame.left - 11.0, kSmallFont),
                   text_style("k-ink", "end", kSmallFont));
     for (std::size_t c = 0; c < map.columns.size(); ++c) {
       const double value = map.values[r * map.columns.size() + c];
@@ -75,9 +74,11 @@ void draw_cells(SvgDocument& document, const HeatMap& map, const Frame& frame, c
       std::string column = map.columns[c];
       std::replace(column.begin(), column.end(), '\n', ' ');
       const bool is_finite = std::isfinite(value);
-      const std::string color = is_finite ? color_of(map, range, value) : hatch;
+      const std::string color = is_finite ? color_of(map, range, value) : "none";
       const std::string text = cell_text(map, value);
-      document.rect({x + 1.0, y + 1.0}, frame.cell_width - 2.0, kRowHeight - 2.0, {{"fill", color}},
+      SvgAttributes paint = {{"fill", color}};
+      if (!is_finite) paint.insert(paint.end(), {{"class", "k-axis"}, {"stroke", "#4d4d4d"}, {"stroke-dasharray", "3 3"}});
+      document.rect({x + 1.0, y + 1.0}, frame.cell_width - 2.0, kRowHeight - 2.0, paint,
                     fmt::format("{}, {}: {}", map.rows[r], column, is_finite ? text : "not measured or not finite"));
       SvgAttributes style = text_style(is_finite ? "k-cell" : "k-ink", "middle", kSmallFont);
       if (is_finite) style[1].second = text_color_on(color);
@@ -96,19 +97,27 @@ void draw_key(SvgDocument& document, const HeatMap& map, const Range& range, dou
   document.text({4.0, y + 11.0}, low, text_style("k-soft", "start", kSmallFont));
   for (int i = 0; i < kSteps; ++i) {
     const double t = (i + 0.5) / kSteps;
-    document.rect({start + i * kStep, y}, kStep + 0.3, 13.0, {{"fill", ramp_color(map.is_dark_low ? 1.0 - t : t)}});
+    document.rect({start + i * kStep, y}, kStep, 13.0,
+                  {{"fill", ramp_color(map.is_dark_low ? 1.0 - t : t)}, {"shape-rendering", "crispEdges"}});
   }
   document.text({start + kSteps * kStep + 6.0, y + 11.0}, cell_text(map, range.high),
                 text_style("k-soft", "start", kSmallFont));
 }
 
 void draw_column_names(SvgDocument& document, const HeatMap& map, const Frame& frame) {
+  double font_size = kSmallFont;
+  for (const std::string& column : map.columns) {
+    for (const std::string& line : split_lines(column)) {
+      const double room = (frame.cell_width - 6.0) / std::max(text_width(line, 1.0), 1.0);
+      font_size = std::max(std::min(font_size, room), 8.0);
+    }
+  }
   for (std::size_t c = 0; c < map.columns.size(); ++c) {
     const std::vector<std::string> lines = split_lines(map.columns[c]);
     const double x = frame.left + frame.cell_width * (static_cast<double>(c) + 0.5);
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const double up = 13.0 * static_cast<double>(lines.size() - 1 - i);
-      document.text({x, frame.top - 7.0 - up}, lines[i], text_style("k-ink", "middle", kSmallFont));
+      document.text({x, frame.top - 7.0 - up}, lines[i], text_style("k-ink", "middle", font_size));
     }
   }
 }
@@ -131,7 +140,7 @@ SvgDocument heat_map(const HeatMap& map) {
   const double inner = map.width - 8.0;
   const std::vector<std::string> title = wrap_text(map.title, inner, kTitleSize);
   const std::string note =
-      range.not_finite == 0 ? "" : fmt::format("{} cells not measured or not finite (–).", range.not_finite);
+      range.not_finite == 0 ? "" : fmt::format("{} not measured or not finite (–).", range.not_finite == 1 ? "1 cell" : fmt::format("{} cells", range.not_finite));
   double name_width = 0.0;
   std::size_t name_lines = 1;
   for (const std::string& row : map.rows) name_width = std::max(name_width, text_width(row, kSmallFont));
@@ -151,8 +160,7 @@ SvgDocument heat_map(const HeatMap& map) {
   document.text({4.0, label_top + kFontSize}, map.value_label, text_style("k-soft"));
   draw_key(document, map, range, label_top + 20.0);
   draw_column_names(document, map, frame);
-  const std::string hatch = document.add_hatch(1, "#b0b0b0", "k-missing");
-  draw_cells(document, map, frame, range, hatch);
+  draw_cells(document, map, frame, range);
   if (!note.empty()) draw_note(document, {note}, end);
   return document;
 }

@@ -25,7 +25,7 @@ std::string html_paragraph(const std::string& text) { return "<p>" + xml_escape(
 
 std::string html_table(const HtmlTable& table) {
   std::string out = fmt::format("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n"
-                                "<caption>{}</caption>\n<thead><tr>",
+                                "<caption><span>{}</span></caption>\n<thead><tr>",
                                 xml_escape(table.caption), xml_escape(table.caption));
   for (std::size_t i = 0; i < table.header.size(); ++i) {
     const bool is_number = !table.rows.empty() && i < table.rows[0].size() && table.rows[0][i].is_number;
@@ -50,7 +50,7 @@ std::string html_figure(const std::string& id,
   std::string out = fmt::format("<figure id=\"{}\" tabindex=\"0\" aria-labelledby=\"{}-caption\">\n", id, id);
   out += "<div class=\"wide\">" + draw(kWideChart, id + "-wide").to_inline_string() + "</div>\n";
   out += "<div class=\"narrow\">" + draw(kNarrowChart, id + "-narrow").to_inline_string() + "</div>\n";
-  return out + fmt::format("<figcaption id=\"{}-caption\">{}</figcaption>\n</figure>\n", id, xml_escape(reading));
+  return out + fmt::format("<figcaption id=\"{}-caption\"><strong>How to read it:</strong> {}</figcaption>\n</figure>\n", id, xml_escape(reading));
 }
 
 }  // namespace kitchen::report

@@ -32,7 +32,7 @@ std::string html_details(const std::string& summary, const std::string& content_
 
 /// A figure for wide and for narrow pages, drawn by `draw(width, id)` for each, so that text keeps its size
 /// on a phone.
-/// @param reading How to read the figure, in words; the caption.
+/// @param reading How to read the figure, in words; the caption, behind "How to read it:".
 std::string html_figure(const std::string& id,
                         const std::function<SvgDocument(double width, const std::string& id)>& draw,
                         const std::string& reading);

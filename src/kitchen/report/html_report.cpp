@@ -27,6 +27,7 @@ std::vector<RunSummary> with_distinct_names(std::vector<RunSummary> runs) {
 }
 
 std::string default_title(const std::vector<RunSummary>& runs) {
+  if (runs.size() > 3) return fmt::format("{} training runs", runs.size());
   std::string title = runs.size() > 1 ? "Training runs: " : "Training run: ";
   for (std::size_t i = 0; i < runs.size(); ++i) {
     title += (i == 0 ? "" : i + 1 == runs.size() ? " and " : ", ") + runs[i].name;

@@ -87,7 +87,7 @@ Segment thin_out(const Segment& points, double plot_width) {
 
 void draw_axes(SvgDocument& document, const LineChart& chart, const Plot& plot) {
   const SvgAttributes grid = {{"class", "k-grid"}, {"stroke", "#dedede"}};
-  for (const AxisTick& tick : plot.y.ticks(static_cast<int>((plot.bottom - plot.top) / 45.0))) {
+  for (const AxisTick& tick : plot.y.ticks(static_cast<int>((plot.bottom - plot.top) / 38.0))) {
     const double y = plot.bottom - (plot.bottom - plot.top) * plot.y.fraction(tick.value);
     document.line({plot.left, y}, {plot.right, y}, grid);
     document.text({plot.left - 7.0, y + 4.0}, tick.label, text_style("k-soft", "end"));
@@ -123,7 +123,7 @@ void draw_series(SvgDocument& document, const LineSeries& series, const Plot& pl
     for (const SvgPoint& point : segment) {
       const bool is_lonely = segment.size() == 1;
       if (series.is_background ? !is_lonely : !(series.marks_points || is_lonely || point.x >= next)) continue;
-      draw_marker(document, point, style.marker);
+      draw_marker(document, point, style);
       next = point.x + (plot.right - plot.left) / 6.0;
     }
   }

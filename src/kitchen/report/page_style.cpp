@@ -5,11 +5,11 @@ namespace kitchen::report {
 std::string page_style() {
   return R"css(
 :root { color-scheme: light dark; --paper: #ffffff; --panel: #f5f6f8; --ink: #1a1a1a; --soft: #4d4d4d;
-  --line: #d3d6da; --grid: #e2e4e7; --accent: #005f94; --marked: #fff0bf; --missing: #8a8a8a;
+  --line: #d3d6da; --grid: #e2e4e7; --accent: #005f94; --marked: #fff0bf;
   --c0: #0072b2; --c1: #b84500; --c2: #00785a; --c3: #882255; --c4: #7a5f00; --c5: #505050; }
 @media screen and (prefers-color-scheme: dark) {
   :root { --paper: #14171a; --panel: #1d2226; --ink: #ececec; --soft: #b7bcc1; --line: #3b4248; --grid: #2b3137;
-    --accent: #6cbdf0; --marked: #4b3f12; --missing: #8a8f94;
+    --accent: #6cbdf0; --marked: #4b3f12;
     --c0: #5cb6ea; --c1: #f39a5b; --c2: #45cba3; --c3: #ea9bc2; --c4: #e2c74f; --c5: #c4c8cc; } }
 * { box-sizing: border-box; }
 html { scroll-behavior: smooth; -webkit-text-size-adjust: 100%; }
@@ -34,10 +34,13 @@ figcaption { max-width: 46rem; margin-top: .4rem; color: var(--soft); font-size:
 .scroll { overflow-x: auto; margin: .75rem 0; }
 table { border-collapse: collapse; font-size: .92rem; }
 caption { text-align: left; color: var(--soft); padding-bottom: .35rem; }
+caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2.5rem); }
+figcaption strong { color: var(--ink); }
 th, td { text-align: left; vertical-align: top; padding: .32rem .8rem .32rem 0; border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
 tbody th { font-weight: 600; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+td.number { white-space: nowrap; }
 td.marked { background: var(--marked); padding-left: .4rem; font-weight: 600; }
 details { margin: .75rem 0; }
 summary { cursor: pointer; color: var(--accent); padding: .2rem 0; }
@@ -55,7 +58,6 @@ svg .k-grid { stroke: var(--grid); }
 svg .k-axis { stroke: var(--soft); }
 svg .k-marker { stroke: var(--paper); }
 svg .k-background { stroke-opacity: .38; }
-svg .k-missing { color: var(--missing); }
 svg .k-c0 { color: var(--c0); }
 svg .k-c1 { color: var(--c1); }
 svg .k-c2 { color: var(--c2); }

@@ -44,7 +44,8 @@ SeriesStyle series_style(int index) {
   const int color = index % kNumColors;
   const auto at = [](const auto& values, int i) { return values[static_cast<std::size_t>(i)]; };
   return {at(kColors, color), fmt::format("k-c{}", color),
-          at(kDashes, (index + index / kNumColors) % kNumColors), static_cast<MarkerShape>(color)};
+          at(kDashes, (index + index / kNumColors) % kNumColors), static_cast<MarkerShape>(color),
+          index % 2 == 1};
 }
 
 std::string ramp_color(double t) {

@@ -12,6 +12,7 @@ struct SeriesStyle {
   std::string css_class;  ///< class by which a page replaces the colour, e.g. on a dark ground
   std::string dash;       ///< value of stroke-dasharray; "none" for a solid line
   MarkerShape marker = MarkerShape::circle;
+  bool is_hollow = false;  ///< an open marker leaves a filled one below it visible
 };
 
 /// Style of series `index` >= 0. Any two of the first 36 differ in dash or marker.

@@ -1,5 +1,7 @@
 #include "kitchen/report/report_figures.h"
 
+#include "kitchen/report/report_numbers.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,7 +79,7 @@ BarSeries op_bars(const RunSummary& run, const std::vector<std::string>& ops, st
   }
   BarSeries bars{run.name, std::move(values), {}};
   for (const double value : bars.values) {
-    bars.labels.push_back(fmt::format("{:.3g} s ({:.0f} %)", value, total > 0.0 ? 100.0 * value / total : 0.0));
+    bars.labels.push_back(fmt::format("{} s ({:.0f} %)", seconds_text(value), total > 0.0 ? 100.0 * value / total : 0.0));
   }
   return bars;
 }
@@ -121,8 +123,7 @@ LineChart metric_chart(const std::vector<RunSummary>& runs, MetricField field, c
   return chart;
 }
 
-LineChart training_loss_chart(const std::vector<RunSummary>& runs) {
-  LineChart chart = metric_chart(runs, &MetricPoint::train_loss, "Training loss by step", "loss (nats a token)");
+LineChart smoothed(LineChart chart) {
   std::vector<LineSeries> all;
   for (LineSeries& series : chart.series) {
     const int half_window = static_cast<int>(series.y.size() / 100);
@@ -203,7 +204,7 @@ HeatMap quantization_map(const RunSummary& run) {
 
 BarChart op_time_chart(const std::vector<RunSummary>& runs) {
   BarChart chart;
-  chart.title = "Time by op";
+  chart.title = "Seconds by op and run";
   chart.description = "Seconds in each kind of op, summed over the run, one bar a run.";
   chart.value_label = "seconds in all, and share of the run's measured op time";
   const std::vector<std::string> ops = ops_by_time(runs);

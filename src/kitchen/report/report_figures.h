@@ -17,8 +17,9 @@ using MetricField = std::optional<double> MetricPoint::*;
 LineChart metric_chart(const std::vector<RunSummary>& runs, MetricField field, const std::string& title,
                        const std::string& label);
 
-/// Training loss: the mean over about 2 % of the logged steps around each step, on the raw values.
-LineChart training_loss_chart(const std::vector<RunSummary>& runs);
+/// Puts over each curve, which becomes background, its mean over about 2 % of its points around each point.
+/// Curves of fewer than 100 points stay as they are.
+LineChart smoothed(LineChart chart);
 
 /// Validation loss of each later run minus that of the first, at the steps that both measured.
 LineChart difference_chart(const std::vector<RunSummary>& runs);

@@ -31,6 +31,10 @@ std::string count_text(std::int64_t count) {
   return text;
 }
 
+std::string seconds_text(double seconds) {
+  return fmt::format("{:.{}f}", seconds, seconds >= 100.0 ? 0 : seconds >= 10.0 ? 1 : seconds >= 1.0 ? 2 : 3);
+}
+
 std::string bytes_text(std::uintmax_t bytes) {
   constexpr const char* kUnits[] = {"bytes", "kB", "MB", "GB", "TB"};
   auto size = static_cast<double>(bytes);

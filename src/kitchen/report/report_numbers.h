@@ -17,6 +17,9 @@ std::string percent_text(std::optional<double> percent);
 /// A count with thin spaces between groups of three digits.
 std::string count_text(std::int64_t count);
 
+/// Seconds with three significant digits, at most three decimals.
+std::string seconds_text(double seconds);
+
 /// Bytes in the largest unit of 1000 that gives at least 1.
 std::string bytes_text(std::uintmax_t bytes);
 

@@ -15,6 +15,7 @@ namespace kitchen::report {
 namespace {
 
 constexpr int kMaxTableRows = 24;
+constexpr std::size_t kMaxNamedRuns = 3;
 
 std::optional<double> final_loss(const RunSummary& run) {
   const MetricPoint* point = run.final_validation();
@@ -68,27 +69,45 @@ std::string numbers_of(const LineChart& chart, int decimals) {
     }
     table.rows.push_back(std::move(row));
   }
-  const std::string summary = stride > 1 ? fmt::format("Numbers of this figure (every {}th of its steps)", stride)
+  const std::string summary = stride > 1 ? fmt::format("Numbers of this figure (one step in {})", stride)
                                          : std::string("Numbers of this figure");
   return html_details(summary, html_table(table));
+}
+
+/// Absent for the first run itself, and where the last measurements are of different steps.
+std::optional<double> difference_to_first(const RunSummary& run, const RunSummary& first) {
+  const MetricPoint* last = run.final_validation();
+  const MetricPoint* base = first.final_validation();
+  if (&run == &first || last == nullptr || base == nullptr || last->step != base->step) return std::nullopt;
+  return relative_percent(last->val_loss, base->val_loss);
+}
+
+std::string headline_of_many(const std::vector<RunSummary>& runs) {
+  const RunSummary* best = nullptr;
+  for (const RunSummary& run : runs) {
+    const auto loss = final_loss(run);
+    if (loss && std::isfinite(*loss) && (best == nullptr || *loss < *final_loss(*best))) best = &run;
+  }
+  if (best == nullptr) return fmt::format("{} runs, none of which measured a finite validation loss.", runs.size());
+  return fmt::format("{} runs; the lowest final validation loss is {:.4f}, of {} after {} steps.", runs.size(),
+                     *final_loss(*best), best->name, best->final_validation()->step);
 }
 
 std::vector<HtmlCell> result_row(const RunSummary& run, const RunSummary& first) {
   const std::optional<double> loss = final_loss(run);
   const std::optional<double> tokens = tokens_seen(run);
-  const bool is_first = &run == &first;
   const auto whole = [](std::optional<double> value) {
     const bool is_count = value && *value >= 0.0 && *value < 1e15;
     return is_count ? count_text(static_cast<std::int64_t>(*value + 0.5)) : number_text(value, 0);
   };
   return {header_cell(run.name),
-          text_cell(run.recipe()),
+          number_cell(number_text(loss, 4)),
+          number_cell(percent_text(difference_to_first(run, first))),
+          number_cell(number_text(loss ? std::optional<double>(std::exp(*loss)) : std::nullopt, 3)),
           number_cell(run.metrics.empty() ? "–" : count_text(run.metrics.back().step)),
           number_cell(whole(tokens)),
-          number_cell(number_text(loss, 4)),
-          number_cell(number_text(loss ? std::optional<double>(std::exp(*loss)) : std::nullopt, 3)),
-          number_cell(is_first ? "–" : percent_text(relative_percent(loss, final_loss(first)))),
-          number_cell(whole(median_of(run, &MetricPoint::tokens_per_s)))};
+          number_cell(whole(median_of(run, &MetricPoint::tokens_per_s))),
+          text_cell(run.recipe())};
 }
 
 /// Warns where the runs did not see as much text, since then their losses are not to be compared.
@@ -107,19 +126,21 @@ std::string fairness_note(const std::vector<RunSummary>& runs) {
 }  // namespace
 
 std::string headline(const std::vector<RunSummary>& runs) {
+  if (runs.size() > kMaxNamedRuns) return headline_of_many(runs);
   std::string text;
   for (const RunSummary& run : runs) {
     const MetricPoint* last = run.final_validation();
     if (!text.empty()) text += ' ';
     if (last == nullptr) {
       text += fmt::format("{} measured no validation loss.", run.name);
-      continue;
+    } else if (!std::isfinite(*last->val_loss)) {
+      text += fmt::format("{} diverged: after {} steps its validation loss is not finite.", run.name, last->step);
+    } else {
+      const auto percent = difference_to_first(run, runs[0]);
+      text += fmt::format("{} ends at a validation loss of {:.4f} after {} steps{}.", run.name, *last->val_loss,
+                          last->step, percent && std::isfinite(*percent)
+                              ? fmt::format(", {} against {}", percent_text(percent), runs[0].name) : "");
     }
-    text += fmt::format("{} ends at a validation loss of {} after {} steps", run.name, number_text(last->val_loss, 4),
-                        last->step);
-    const auto percent = relative_percent(last->val_loss, final_loss(runs[0]));
-    if (&run != &runs[0] && percent) text += fmt::format(", {} against {}", percent_text(percent), runs[0].name);
-    text += '.';
   }
   return text;
 }
@@ -127,7 +148,7 @@ std::string headline(const std::vector<RunSummary>& runs) {
 ReportSection results_section(const std::vector<RunSummary>& runs) {
   HtmlTable table;
   table.caption = "One row a run; the difference is that of the final validation loss to the first run";
-  table.header = {"run", "recipe", "steps", "tokens", "final validation loss", "perplexity", "difference", "tokens/s"};
+  table.header = {"run", "final validation loss", "difference", "perplexity", "steps", "tokens", "tokens/s", "recipe"};
   for (const RunSummary& run : runs) table.rows.push_back(result_row(run, runs[0]));
   std::string html = html_table(table);
   if (runs.size() > 1) {
@@ -141,13 +162,16 @@ ReportSection results_section(const std::vector<RunSummary>& runs) {
 
 ReportSection loss_section(const std::vector<RunSummary>& runs, const ReportOptions& options) {
   std::string html;
-  LineChart training = training_loss_chart(runs);
+  LineChart training =
+      smoothed(metric_chart(runs, &MetricPoint::train_loss, "Training loss by step", "loss (nats a token)"));
   training.y.is_log = options.log_loss;
   if (has_drawable_series(training)) {
     html += line_figure("training-loss", training,
-                        "How to read it: the thin light line is the loss of each step, which jumps because each step "
-                        "sees other text; the strong line is its mean over about 2 % of the steps around. Lower is "
-                        "better. Curves on top of each other mean that the recipe costs nothing here.") +
+                        std::string("The thin light line is the loss of each step, which jumps because each step sees "
+                                    "other text; the strong line is its mean over about 2 % of the steps around. "
+                                    "Lower is better.") +
+                            (runs.size() > 1 ? " Curves on top of each other mean that the recipe costs nothing here."
+                                             : "")) +
             numbers_of(training, 4);
   }
   LineChart validation = metric_chart(runs, &MetricPoint::val_loss, "Validation loss by step", "loss (nats a token)");
@@ -155,14 +179,14 @@ ReportSection loss_section(const std::vector<RunSummary>& runs, const ReportOpti
   for (LineSeries& series : validation.series) series.marks_points = true;
   if (has_drawable_series(validation)) {
     html += line_figure("validation-loss", validation,
-                        "How to read it: one marker for each measurement on text that the model never learned from. "
+                        "One marker for each measurement on text that the model never learned from. "
                         "If it rises while the training loss falls, the model learns its text by heart.") +
             numbers_of(validation, 4);
   }
   const LineChart difference = difference_chart(runs);
   if (has_drawable_series(difference)) {
     html += line_figure("loss-difference", difference,
-                        "How to read it: the same measurements, with the first run subtracted, so that a small gap "
+                        "The same measurements, with the first run subtracted, so that a small gap "
                         "becomes visible. Above zero is worse than " + runs[0].name + ". A gap that keeps growing is a "
                         "defect of the recipe; one that wavers around zero is noise.", 300.0) +
             numbers_of(difference, 4);
@@ -172,19 +196,19 @@ ReportSection loss_section(const std::vector<RunSummary>& runs, const ReportOpti
 
 ReportSection course_section(const std::vector<RunSummary>& runs) {
   std::string html;
-  LineChart norm = metric_chart(runs, &MetricPoint::grad_norm, "Gradient norm by step", "norm (log scale)");
+  LineChart norm = smoothed(metric_chart(runs, &MetricPoint::grad_norm, "Gradient norm by step", "norm (log scale)"));
   norm.y.is_log = true;
   if (has_drawable_series(norm)) {
     html += line_figure("gradient-norm", norm,
-                        "How to read it: the size of the gradient before clipping, on a logarithmic axis. A single "
-                        "peak is a hard batch; a rise without return, or a gap where values were not finite, is where "
+                        "The size of the gradient before clipping, on a logarithmic axis; thin for "
+                        "each step, strong for the mean around. A single peak is a hard batch; a rise without return, or a gap where values were not finite, is where "
                         "a run went wrong.", 320.0) +
             numbers_of(norm, 4);
   }
   const LineChart rate = metric_chart(runs, &MetricPoint::lr, "Learning rate by step", "learning rate");
   if (has_drawable_series(rate)) {
     html += line_figure("learning-rate", rate,
-                        "How to read it: the schedule. Compared runs should lie on one curve, else the comparison "
+                        "The schedule. Compared runs should lie on one curve, else the comparison "
                         "tells nothing about the recipe.", 260.0) +
             numbers_of(rate, 6);
   }
@@ -213,7 +237,7 @@ ReportSection time_section(const std::vector<RunSummary>& runs) {
   };
   return {"time", "Time by op",
           html_figure("op-time", draw,
-                      "How to read it: where the run spent its time, the longest op first. A quantized recipe adds "
+                      "Where the run spent its time, the longest op first. A quantized recipe adds "
                       "casts and gains in the GEMMs, but only on hardware that multiplies in its formats; elsewhere "
                       "it shows what the recipe does to the loss, not to the time.") +
               html_details("Numbers of this figure", html_table(table))};

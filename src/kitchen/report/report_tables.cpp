@@ -47,7 +47,7 @@ std::string quantization_reading(const RunSummary& run) {
   std::string list;
   for (const std::string& scheme : schemes) list += (list.empty() ? "" : ", ") + scheme;
   std::string text =
-      "How to read it: one row a layer, one column a use of an operand in a GEMM; the number is the SQNR in decibels, "
+      "One row a layer, one column a use of an operand in a GEMM; the number is the SQNR in decibels, "
       "larger is better, darker cells have more error. Formats: " + list + ".";
   if (worst != nullptr) {
     text += fmt::format(" Most error: {} of {} in {}, {:.1f} dB.", worst->operand, worst->module, worst->gemm,

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 namespace kitchen::report {
 namespace {
@@ -19,11 +19,13 @@ using nlohmann::json;
 
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  // A folder opens as a file does but gives nothing; an empty file sets failbit on `text`, which is no error.
+  if (file.is_open() && !fs::is_directory(path)) text << file.rdbuf();
   if (!file.is_open() || file.bad() || fs::is_directory(path)) {
     throw IOError(path.string() + ": cannot be read; check that it is a file and its permissions");
   }
-  return text;
+  return text.str();
 }
 
 /// Text of an optional file; what was read is added to `run.files`.
@@ -68,8 +70,9 @@ void keep_last_of_each_step(RunSummary& run) {
     kept.push_back(point);
   }
   if (kept.size() < points.size()) {
-    run.notes.push_back(fmt::format("{} steps were logged more than once, as a resumed run does; the last value of "
-                                    "each counts.", points.size() - kept.size()));
+    const std::size_t repeated = points.size() - kept.size();
+    run.notes.push_back(fmt::format("{} logged more than once, as a resumed run does; the last value of each counts.",
+                                    repeated == 1 ? "1 step was" : fmt::format("{} steps were", repeated)));
   }
   points = std::move(kept);
 }

@@ -114,11 +114,13 @@ std::string SvgDocument::add_hatch(int kind, const std::string& color, const std
   constexpr const char* kShapes[] = {
       "<path d=\"M0 6 6 0M-1 1 1 -1M5 7 7 5\" stroke=\"currentColor\" stroke-width=\"2\"/>",
       "<circle cx=\"3\" cy=\"3\" r=\"1.6\" fill=\"currentColor\"/>",
-      "<path d=\"M0 0 6 6M0 6 6 0\" stroke=\"currentColor\" stroke-width=\"1.2\"/>"};
+      "<path d=\"M0 0 6 6M0 6 6 0\" stroke=\"currentColor\" stroke-width=\"1.2\"/>",
+      "<path d=\"M0 0 6 6M-1 5 1 7M5 -1 7 1\" stroke=\"currentColor\" stroke-width=\"2\"/>",
+      "<path d=\"M0 3H6\" stroke=\"currentColor\" stroke-width=\"2.5\"/>"};
   definitions_ += fmt::format(
       "<pattern id=\"{}\" class=\"{}\" color=\"{}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">{}"
       "</pattern>\n",
-      name, xml_escape(css_class), xml_escape(color), kShapes[std::clamp(kind, 1, 3) - 1]);
+      name, xml_escape(css_class), xml_escape(color), kShapes[std::clamp(kind, 1, 5) - 1]);
   return "url(#" + name + ")";
 }
 

@@ -50,7 +50,8 @@ class SvgDocument {
   /// @throws AssertionError if no group is open.
   void close_group();
 
-  /// Adds a square tile of diagonal lines (`kind` 1), dots (2) or crossed lines (3) in colour `color`.
+  /// Adds a square tile in colour `color`: rising lines (`kind` 1), dots (2), crossed (3), falling (4) or
+  /// level lines (5).
   /// @returns the paint `url(#...)` to be used as a fill.
   std::string add_hatch(int kind, const std::string& color, const std::string& css_class);
 
