@@ -84,7 +84,9 @@ TEST(ConfigReader, RefusesTheWrongTypeWithTheNameOfTheKey) {
   EXPECT_TRUE(throws<TypeError>([&] { (void)read_bool(dict, "steps", false); }, {"steps", "bool"}));
   EXPECT_TRUE(throws<TypeError>([&] { (void)read_mapping(dict, "lr"); }, {"lr", "a mapping"}));
   EXPECT_TRUE(throws<KeyError>(
-      [&] { refuse_unknown_keys(dict, {"lr", "steps", "ratios", "on"}, "optimizer"); },
+      [&] {
+        refuse_unknown_keys(dict, {"lr", "steps", "ratios", "on"}, "optimizer");
+      },
       {"optimizer", "ratio", "did you mean \"ratios\"?"}));
 }
 

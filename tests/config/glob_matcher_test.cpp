@@ -8,12 +8,46 @@
 namespace kitchen {
 namespace {
 
-// The table was made with fnmatch.fnmatchcase of Python 3.11, an implementation of independent origin.
-const std::vector<std::string> kTexts = {
-    "", "a", "b", "ax", "bx", "dx", "-x", "]x", "!x", "^x", "[x", "[", "a[", "*", "a*b", "ab",
-    "abc", "axbxc", "fc2", "mlp.fc2", "FC2", "decoder.layers.1.mlp", "decoder.layers.10.mlp",
-    "layers.1", "x9", "zx", "[!]", "[]", "\\*", "\\a", "a0", "c2", "q.mlp", "q.attn", "?",
-    "decoder.layers.3.mlp.linear_fc1", "a/b/c", "ex"};
+// The table was made with fnmatch.fnmatchcase of Python 3.11, an implementation of independent
+// origin.
+const std::vector<std::string> kTexts = {"",
+                                         "a",
+                                         "b",
+                                         "ax",
+                                         "bx",
+                                         "dx",
+                                         "-x",
+                                         "]x",
+                                         "!x",
+                                         "^x",
+                                         "[x",
+                                         "[",
+                                         "a[",
+                                         "*",
+                                         "a*b",
+                                         "ab",
+                                         "abc",
+                                         "axbxc",
+                                         "fc2",
+                                         "mlp.fc2",
+                                         "FC2",
+                                         "decoder.layers.1.mlp",
+                                         "decoder.layers.10.mlp",
+                                         "layers.1",
+                                         "x9",
+                                         "zx",
+                                         "[!]",
+                                         "[]",
+                                         "\\*",
+                                         "\\a",
+                                         "a0",
+                                         "c2",
+                                         "q.mlp",
+                                         "q.attn",
+                                         "?",
+                                         "decoder.layers.3.mlp.linear_fc1",
+                                         "a/b/c",
+                                         "ex"};
 
 struct GlobRow {
   const char* pattern;
@@ -74,7 +108,8 @@ TEST(GlobMatcher, NumberWithoutADotTakesTheTensToo) {
   std::vector<int> loosely;
   std::vector<int> strictly;
   for (int layer = 0; layer < 12; ++layer) {
-    const MatchContext context{"decoder.layers." + std::to_string(layer) + ".mlp.linear_fc1", layer};
+    const MatchContext context{"decoder.layers." + std::to_string(layer) + ".mlp.linear_fc1",
+                               layer};
     if (loose.match(context)) loosely.push_back(layer);
     if (strict.match(context)) strictly.push_back(layer);
   }

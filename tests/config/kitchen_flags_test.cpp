@@ -51,8 +51,9 @@ TEST(KitchenFlags, TwoRecipeFlagsExcludeEachOther) {
   KitchenFlags flags;
   flags.kitchen_config_file = "never_opened.yaml";
   flags.kitchen_recipe_number = 2;
-  EXPECT_TRUE(throws<ValueError>([&] { apply_kitchen_flags(flags, config); },
-                                 {"--kitchen-recipe-number", "--kitchen-config-file", "not allowed"}));
+  EXPECT_TRUE(
+      throws<ValueError>([&] { apply_kitchen_flags(flags, config); },
+                         {"--kitchen-recipe-number", "--kitchen-config-file", "not allowed"}));
   flags.kitchen_config_file.reset();
   flags.kitchen_recipe_name = "fp8_block";
   EXPECT_TRUE(throws<ValueError>([&] { apply_kitchen_flags(flags, config); },
@@ -63,13 +64,12 @@ TEST(KitchenFlags, TwoRecipeFlagsExcludeEachOther) {
 // labels: Flags
 TEST(KitchenFlags, SecondSourceOfARecipeIsRefused) {
   TransformerConfig config;
-  config.quant_recipe =
-      std::make_shared<const RecipeConfig>(kitchen_quantization_recipe_config(1));
+  config.quant_recipe = std::make_shared<const RecipeConfig>(kitchen_quantization_recipe_config(1));
   KitchenFlags flags;
   EXPECT_NO_THROW(apply_kitchen_flags(flags, config));
   flags.kitchen_recipe_number = 2;
-  EXPECT_TRUE(throws<AssertionError>([&] { apply_kitchen_flags(flags, config); },
-                                     {"already configured"}));
+  EXPECT_TRUE(
+      throws<AssertionError>([&] { apply_kitchen_flags(flags, config); }, {"already configured"}));
 }
 
 // labels: Flags D17 D40
@@ -83,8 +83,8 @@ TEST(KitchenFlags, AttentionAloneWarnsAndBadBackendsAreRefused) {
   EXPECT_FALSE(config.use_kitchen);
   EXPECT_EQ(log.count(LogLevel::warning, "--use-kitchen-attention has no effect"), 1);
   flags.kitchen_attention_backend = "flash";
-  EXPECT_TRUE(throws<ValueError>([&] { apply_kitchen_flags(flags, config); },
-                                 {"\"flash\"", "sdpa, fa"}));
+  EXPECT_TRUE(
+      throws<ValueError>([&] { apply_kitchen_flags(flags, config); }, {"\"flash\"", "sdpa, fa"}));
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ std::string key_of(const RecipeConfig& recipe, const std::string& path) {
 
 // labels: RecipeMatching C12 RecipeConfig
 TEST(RecipeConfig, FirstMatchInFileOrderWins) {
-  const char* const specific = "  a: {type: glob, pattern: '*layers.42.*', config: bf16, enabled: true}\n";
+  const char* const specific =
+      "  a: {type: glob, pattern: '*layers.42.*', config: bf16, enabled: true}\n";
   const char* const general = "  b: {type: glob, pattern: '*', config: fp8, enabled: true}\n";
   const RecipeConfig recipe = recipe_of(with_matchers(std::string(specific) + general));
   EXPECT_EQ(key_of(recipe, "decoder.layers.42.mlp"), "bf16");
@@ -76,11 +77,14 @@ TEST(RecipeConfig, MissingConfigKeyIsFoundWhenMatchedOrWhenChecked) {
       "configs:\n  fp8: {a: 1}\n  mxfp8: {a: 2}\n"
       "matchers:\n  all: {type: glob, pattern: '*', config: mxfp9, enabled: true}\n");
   EXPECT_EQ(key_of(recipe, "x"), "mxfp9");
-  EXPECT_TRUE(throws<KeyError>([&] { (void)recipe.match({"layer.x", std::nullopt}); },
-                               {"mxfp9", "layer.x", "fp8, mxfp8"}));
-  EXPECT_TRUE(throws<KeyError>([&] { check_recipe_references(recipe); },
-                               {"matcher all", "recipe.yaml, line 5", "mxfp9", "fp8, mxfp8",
-                                "did you mean \"mxfp8\"?"}));
+  EXPECT_TRUE(throws<KeyError>(
+      [&] {
+        (void)recipe.match({"layer.x", std::nullopt});
+      },
+      {"mxfp9", "layer.x", "fp8, mxfp8"}));
+  EXPECT_TRUE(throws<KeyError>(
+      [&] { check_recipe_references(recipe); },
+      {"matcher all", "recipe.yaml, line 5", "mxfp9", "fp8, mxfp8", "did you mean \"mxfp8\"?"}));
 }
 
 // labels: RecipeMatching QuantizationConfig
@@ -102,11 +106,11 @@ TEST(QuantizationConfig, ChangingOneCopyReachesNeitherTheRecipeNorAnotherLayer) 
 // labels: RecipeMatching D16 RecipeConfig._build_matchers
 TEST(RecipeConfig, RulesThatAreOffAreSkippedUnread) {
   LogCapture log;
-  const RecipeConfig recipe = recipe_of(with_matchers(
-      "  forgot: {type: nonsense}\n"
-      "  off: {type: nonsense, enabled: false}\n"
-      "  typo: {type: glob, pattern: '*', config: fp8, enable: true}\n"
-      "  on: {type: glob, pattern: '*', config: bf16, enabled: yes}\n"));
+  const RecipeConfig recipe =
+      recipe_of(with_matchers("  forgot: {type: nonsense}\n"
+                              "  off: {type: nonsense, enabled: false}\n"
+                              "  typo: {type: glob, pattern: '*', config: fp8, enable: true}\n"
+                              "  on: {type: glob, pattern: '*', config: bf16, enabled: yes}\n"));
   EXPECT_EQ(recipe.matchers().size(), 1u);
   EXPECT_EQ(key_of(recipe, "x"), "bf16");
   EXPECT_EQ(log.count(LogLevel::warning, "matcher forgot is off"), 1) << log.text();
@@ -117,11 +121,13 @@ TEST(RecipeConfig, RulesThatAreOffAreSkippedUnread) {
 // labels: RecipeMatching C01 RecipeConfig._build_matchers
 TEST(RecipeConfig, MissingFieldsNameTheRuleAndTheMisspeltKey) {
   const auto build = [](const std::string& rule) {
-    return [rule] { (void)recipe_of(with_matchers("  mine:\n    " + rule + "\n    enabled: true\n")); };
+    return [rule] {
+      (void)recipe_of(with_matchers("  mine:\n    " + rule + "\n    enabled: true\n"));
+    };
   };
   EXPECT_TRUE(throws<AssertionError>(build("type: glob\n    patern: '*'\n    config: fp8"),
-                                     {"matcher mine", "pattern", "\"patern\"", "recipe.yaml, line 7",
-                                      "did you mean \"pattern\"?"}));
+                                     {"matcher mine", "pattern", "\"patern\"",
+                                      "recipe.yaml, line 7", "did you mean \"pattern\"?"}));
   EXPECT_TRUE(throws<AssertionError>(build("type: glob\n    pattern: '*'"), {"mine", "config"}));
   EXPECT_TRUE(throws<AssertionError>(build("pattern: '*'\n    config: fp8"), {"mine", "type"}));
   EXPECT_TRUE(throws<TypeError>(build("type: glob\n    pattern: 5\n    config: fp8"),
@@ -132,7 +138,8 @@ TEST(RecipeConfig, MissingFieldsNameTheRuleAndTheMisspeltKey) {
 TEST(RecipeConfig, UnknownTypesListTheKnownOnes) {
   const auto build = [](const std::string& type) {
     return [type] {
-      (void)recipe_of(with_matchers("  m: {type: " + type + ", pattern: x, config: y, enabled: true}\n"));
+      (void)recipe_of(
+          with_matchers("  m: {type: " + type + ", pattern: x, config: y, enabled: true}\n"));
     };
   };
   EXPECT_TRUE(throws<NotImplementedError>(build("regex"),
@@ -149,8 +156,8 @@ TEST(RecipeConfig, SectionsMayBeMissingOrNullAndMustBeMappings) {
   EXPECT_TRUE(throws<TypeError>([] { (void)recipe_of("matchers: [1]\n"); }, {"matchers", "list"}));
   EXPECT_TRUE(throws<TypeError>([] { (void)recipe_of("configs: text\n"); }, {"configs", "text"}));
   EXPECT_TRUE(throws<TypeError>([] { (void)recipe_of("matchers: {a: 5}\n"); }, {"matcher a", "5"}));
-  EXPECT_TRUE(throws<TypeError>(
-      [] { (void)recipe_of("matchers: {a: {enabled: 'true'}}\n"); }, {"matcher a", "enabled"}));
+  EXPECT_TRUE(throws<TypeError>([] { (void)recipe_of("matchers: {a: {enabled: 'true'}}\n"); },
+                                {"matcher a", "enabled"}));
   LogCapture log;
   (void)recipe_of("matcher: {}\n");
   EXPECT_EQ(log.count(LogLevel::warning, "did you mean \"matchers\"?"), 1) << log.text();
@@ -164,8 +171,8 @@ TEST(RecipeConfig, AConfigThatIsAListIsRefused) {
 
 // labels: RecipeMatching C05 load_quantization_recipe
 TEST(RecipeConfig, FilesAreLoadedAndLogged) {
-  const TemporaryFile file("mine.yaml", with_matchers(
-      "  a: {type: glob, pattern: '*', config: fp8, enabled: true}\n"));
+  const TemporaryFile file(
+      "mine.yaml", with_matchers("  a: {type: glob, pattern: '*', config: fp8, enabled: true}\n"));
   LogCapture log;
   const RecipeConfig recipe = load_quantization_recipe(file.path());
   EXPECT_EQ(log.count(LogLevel::info, "mine.yaml"), 1);
@@ -218,9 +225,9 @@ class OddLayers : public Matcher {
 
 // labels: RecipeMatching Matcher C13
 TEST(RecipeConfig, CustomMatchersReadTheLayerNumberAndTheDumpShowsIt) {
-  const RecipeConfig recipe({std::make_shared<OddLayers>(),
-                             std::make_shared<GlobMatcher>("*layers.1*", "bf16", "tens")},
-                            {{"fp8", {}}, {"bf16", {}}});
+  const RecipeConfig recipe(
+      {std::make_shared<OddLayers>(), std::make_shared<GlobMatcher>("*layers.1*", "bf16", "tens")},
+      {{"fp8", {}}, {"bf16", {}}});
   const auto matches = match_layers(recipe, {"layers.0.x", "layers.1.x", "layers.10.x"});
   EXPECT_EQ(matches[0].matcher, "");
   EXPECT_EQ(matches[1].matcher, "OddLayers()");

@@ -109,23 +109,27 @@ TEST(TransformerConfig, SizesThatDoNotFitNameBothNumbers) {
                                   {"num_attention_heads 4", "num_query_groups 3"}));
   EXPECT_TRUE(refused<ValueError>([](TransformerConfig& c) { c.hidden_size = 13; },
                                   {"hidden_size 13", "num_attention_heads 4"}));
-  EXPECT_TRUE(refused<ValueError>([](TransformerConfig& c) { c.num_layers = 0; }, {"num_layers is 0"}));
+  EXPECT_TRUE(
+      refused<ValueError>([](TransformerConfig& c) { c.num_layers = 0; }, {"num_layers is 0"}));
   EXPECT_TRUE(refused<ValueError>([](TransformerConfig& c) { c.hidden_size = -1; }, {"-1"}));
-  EXPECT_TRUE(refused<ValueError>([](TransformerConfig& c) { c.num_query_groups = 0; }, {"groups is 0"}));
-  EXPECT_TRUE(refused<ValueError>([](TransformerConfig& c) { c.context_parallel_size = 0; }, {"is 0"}));
+  EXPECT_TRUE(
+      refused<ValueError>([](TransformerConfig& c) { c.num_query_groups = 0; }, {"groups is 0"}));
+  EXPECT_TRUE(
+      refused<ValueError>([](TransformerConfig& c) { c.context_parallel_size = 0; }, {"is 0"}));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(refused<ValueError>([&](TransformerConfig& c) { c.hidden_dropout = nan; }, {"nan"}));
   EXPECT_TRUE(refused<ValueError>([](TransformerConfig& c) { c.attention_dropout = 1.0; },
                                   {"attention_dropout is 1"}));
-  EXPECT_TRUE(refused<ValueError>([](TransformerConfig& c) { c.layernorm_epsilon = 0; }, {"epsilon"}));
+  EXPECT_TRUE(
+      refused<ValueError>([](TransformerConfig& c) { c.layernorm_epsilon = 0; }, {"epsilon"}));
 }
 
 // labels: ModelParallelConfig TransformerConfig
 TEST(ModelParallelConfig, RefusesContradictions) {
   EXPECT_TRUE(refused<ValueError>([](TransformerConfig& c) { c.sequence_parallel = true; },
                                   {"sequence_parallel", "tensor_model_parallel_size is 1"}));
-  EXPECT_TRUE(refused<ValueError>([](TransformerConfig& c) { c.fp16 = c.bf16 = true; },
-                                  {"fp16 and bf16"}));
+  EXPECT_TRUE(
+      refused<ValueError>([](TransformerConfig& c) { c.fp16 = c.bf16 = true; }, {"fp16 and bf16"}));
   EXPECT_TRUE(throws<ValueError>(
       [] {
         ModelParallelConfig config;

@@ -27,17 +27,49 @@ ConfigDict parse_dict(const std::string& text) {
 // labels: C09 config.yaml
 TEST(Yaml, PlainScalarsFollowTheCoreSchemaWithYesAndNo) {
   const std::vector<std::pair<const char*, ConfigValue>> table = {
-      {"", nullptr},        {"~", nullptr},       {"null", nullptr},   {"NULL", nullptr},
-      {"true", true},       {"False", false},     {"yes", true},       {"No", false},
-      {"on", "on"},         {"off", "off"},       {"y", "y"},          {"tRue", "tRue"},
-      {"0", 0},             {"-17", -17},         {"+5", 5},           {"010", 10},
-      {"0o17", 15},         {"0x10", 16},         {"0xfF", 255},       {"-0x10", "-0x10"},
-      {"1e-4", 1e-4},       {"1e-8", 1e-8},       {"1.0e-4", 1e-4},    {"1.", 1.0},
-      {".5", 0.5},          {"-2.5E+3", -2500.0}, {"+.5e1", 5.0},      {"1_000", "1_000"},
-      {"1:30", "1:30"},     {".", "."},           {"1e", "1e"},        {"e5", "e5"},
-      {"1.2.3", "1.2.3"},   {"-", "-"},           {"--1", "--1"},      {"+-1", "+-1"},
-      {"0x", "0x"},         {"0o8", "0o8"},       {"1e5.0", "1e5.0"},  {"nan", "nan"},
-      {"inf", "inf"},       {"fp8", "fp8"},       {"2026-01-01", "2026-01-01"},
+      {"", nullptr},
+      {"~", nullptr},
+      {"null", nullptr},
+      {"NULL", nullptr},
+      {"true", true},
+      {"False", false},
+      {"yes", true},
+      {"No", false},
+      {"on", "on"},
+      {"off", "off"},
+      {"y", "y"},
+      {"tRue", "tRue"},
+      {"0", 0},
+      {"-17", -17},
+      {"+5", 5},
+      {"010", 10},
+      {"0o17", 15},
+      {"0x10", 16},
+      {"0xfF", 255},
+      {"-0x10", "-0x10"},
+      {"1e-4", 1e-4},
+      {"1e-8", 1e-8},
+      {"1.0e-4", 1e-4},
+      {"1.", 1.0},
+      {".5", 0.5},
+      {"-2.5E+3", -2500.0},
+      {"+.5e1", 5.0},
+      {"1_000", "1_000"},
+      {"1:30", "1:30"},
+      {".", "."},
+      {"1e", "1e"},
+      {"e5", "e5"},
+      {"1.2.3", "1.2.3"},
+      {"-", "-"},
+      {"--1", "--1"},
+      {"+-1", "+-1"},
+      {"0x", "0x"},
+      {"0o8", "0o8"},
+      {"1e5.0", "1e5.0"},
+      {"nan", "nan"},
+      {"inf", "inf"},
+      {"fp8", "fp8"},
+      {"2026-01-01", "2026-01-01"},
       {".inf", std::numeric_limits<double>::infinity()},
       {"-.INF", -std::numeric_limits<double>::infinity()},
       {"9223372036854775807", std::numeric_limits<std::int64_t>::max()},
@@ -82,7 +114,8 @@ TEST(Yaml, ReadsBlockAndFlowCollectionsInOrder) {
 
 // labels: config.yaml C23
 TEST(Yaml, ValuesRememberFileAndLine) {
-  const ConfigDict dict = parse_dict("configs:\n  fp8:\n    type: x\n    list:\n      - 1\n      - 2\n");
+  const ConfigDict dict =
+      parse_dict("configs:\n  fp8:\n    type: x\n    list:\n      - 1\n      - 2\n");
   const auto* configs = dict.at("configs").get_if<ConfigDict>();
   const auto* fp8 = configs->at("fp8").get_if<ConfigDict>();
   EXPECT_EQ(to_string(dict.location()), "test.yaml, line 1");
@@ -170,8 +203,8 @@ TEST(Yaml, UnreadableFilesAreAnIOErrorWithThePath) {
                               {"/nowhere/recipe.yaml"}));
   // A parent that is a file: unreadable for every user.
   const TemporaryFile file("parent.yaml", "a: 1\n");
-  EXPECT_TRUE(throws<IOError>([&] { (void)parse_yaml_file(file.path() + "/child.yaml"); },
-                              {"child.yaml"}));
+  EXPECT_TRUE(
+      throws<IOError>([&] { (void)parse_yaml_file(file.path() + "/child.yaml"); }, {"child.yaml"}));
   EXPECT_TRUE(throws<IOError>([&] { (void)parse_yaml_file(file.folder()); }, {file.folder()}));
 }
 
