@@ -184,6 +184,36 @@ TEST(Gemm, TransposedViewsAndStridedOutputs) {
   }
 }
 
+// labels: ops.gemm G13
+TEST(Gemm, TransposedViewsOfSeveralTiles) {
+  const ContextPtr context = poisoned_context();
+  const std::int64_t m = 1030;
+  const std::int64_t n = 515;
+  const std::int64_t k = 3;
+  for (const DType dtype : kDTypes) {
+    const Tensor a = tensor_of(context, {k, m}, dtype, grid_values(m * k, 1)).transpose(0, 1);
+    const Tensor b = tensor_of(context, {k, n}, dtype, grid_values(n * k, 2)).transpose(0, 1);
+    const auto expected = oracle(values_of(a), values_of(b), m, n, k);
+    EXPECT_TRUE(close(expected, values_of(ops::gemm(a, b, DType::float32)), sum_bound(k), 0.0));
+  }
+}
+
+// labels: ops.gemm
+TEST(Gemm, BatchDimensionsThatDoNotMergeAreCopiedButNeverWritten) {
+  const ContextPtr context = poisoned_context();
+  const Tensor stored = tensor_of(context, {3, 2, 4, 5}, DType::float32, grid_values(120, 1));
+  const Tensor a =
+      stored.transpose(0, 1);  // [2, 3, 4, 5] with strides that no single batch stride has
+  const Tensor b = tensor_of(context, {2, 3, 6, 5}, DType::float32, grid_values(180, 2));
+  const Tensor d = ops::gemm(a, b, DType::float32);
+  EXPECT_TRUE(same_bits(ops::gemm(ops::contiguous(a), b, DType::float32), d));
+  const auto item =
+      oracle(values_of(a.select(1).select(2)), values_of(b.select(1).select(2)), 4, 6, 5);
+  EXPECT_TRUE(close(item, values_of(d.select(1).select(2)), sum_bound(5), 0.0));
+  const Tensor out = Tensor::empty(context, {3, 2, 4, 6}, DType::float32).transpose(0, 1);
+  EXPECT_THROW(ops::gemm_into(a, b, out, false), ValueError);
+}
+
 // labels: ops.gemm
 TEST(Gemm, WritesNothingBesideTheOutput) {
   const ContextPtr context = poisoned_context();

@@ -12,8 +12,8 @@ namespace kitchen::reference {
 namespace {
 
 constexpr int kLanes = 8;
-constexpr std::int64_t kRowChunk = 128;     ///< rows of one fp32 partial sum (numerics.md S5.3)
-constexpr std::int64_t kColumnBlock = 128;  ///< columns that one thread sums
+constexpr std::int64_t kRowChunk = 128;      ///< rows of one fp32 partial sum (numerics.md S5.3)
+constexpr std::int64_t kColumnBlock = 1024;  ///< columns that are summed at a time
 
 template <class Term>
 double sum_terms(const float* values, std::int64_t count, const Term& term) {
@@ -29,33 +29,39 @@ double sum_terms(const float* values, std::int64_t count, const Term& term) {
   return lanes[0];
 }
 
-/// Columns [begin, end) of sum_rows.
-void sum_column_block(const ConstView& x, std::int64_t begin, std::int64_t end, float* out,
-                      bool accumulate) {
+/// Sums of columns [begin, end) over the rows of one chunk.
+void sum_row_chunk(const ConstView& x, std::int64_t first_row, std::int64_t begin, std::int64_t end,
+                   float* sums) {
   const std::int64_t count = end - begin;
   float row[kColumnBlock];
-  float chunk[kColumnBlock];
-  float total[kColumnBlock] = {};
-  for (std::int64_t r0 = 0; r0 < x.shape[0]; r0 += kRowChunk) {
-    std::fill_n(chunk, kColumnBlock, 0.0f);
-    for (std::int64_t r = r0; r < std::min(x.shape[0], r0 + kRowChunk); ++r) {
-      load_row(x.data, x.dtype, r * x.strides[0] + begin, 1, count, row);
-      for (std::int64_t c = 0; c < count; ++c) chunk[c] += row[c];
-    }
-    for (std::int64_t c = 0; c < count; ++c) total[c] += chunk[c];
-  }
-  for (std::int64_t c = 0; c < count; ++c) {
-    out[begin + c] = accumulate ? out[begin + c] + total[c] : total[c];
+  std::fill_n(sums, count, 0.0f);
+  for (std::int64_t r = first_row; r < std::min(x.shape[0], first_row + kRowChunk); ++r) {
+    load_row(x.data, x.dtype, r * x.strides[0] + begin, 1, count, row);
+    for (std::int64_t c = 0; c < count; ++c) sums[c] += row[c];
   }
 }
 
 void sum_rows(const Stream& /*stream*/, ConstView x, View out, bool accumulate) {
-  auto* sums = static_cast<float*>(out.data);
   const std::int64_t cols = x.shape[1];
-  parallel_rows(ceil_div(cols, kColumnBlock), kColumnBlock * x.shape[0], [&](std::int64_t block) {
-    const std::int64_t begin = block * kColumnBlock;
-    sum_column_block(x, begin, std::min(cols, begin + kColumnBlock), sums, accumulate);
+  const std::int64_t chunks = ceil_div(x.shape[0], kRowChunk);
+  const std::int64_t blocks = ceil_div(cols, kColumnBlock);
+  std::vector<float> partial(static_cast<std::size_t>(chunks * cols));
+  parallel_rows(chunks * blocks, kRowChunk * std::min(cols, kColumnBlock), [&](std::int64_t index) {
+    const std::int64_t chunk = index / blocks;
+    const std::int64_t begin = index % blocks * kColumnBlock;
+    sum_row_chunk(x, chunk * kRowChunk, begin, std::min(cols, begin + kColumnBlock),
+                  partial.data() + chunk * cols + begin);
   });
+  auto* sums = static_cast<float*>(out.data);
+  std::vector<float> total(static_cast<std::size_t>(cols), 0.0f);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const float* part = partial.data() + chunk * cols;
+    for (std::int64_t c = 0; c < cols; ++c) total[static_cast<std::size_t>(c)] += part[c];
+  }
+  for (std::int64_t c = 0; c < cols; ++c) {
+    const float sum = total[static_cast<std::size_t>(c)];
+    sums[c] = accumulate ? sums[c] + sum : sum;
+  }
 }
 
 void sum_all(const Stream& /*stream*/, ConstView x, View out) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 namespace kitchen::reference {
 
@@ -18,29 +19,36 @@ class RowLoop {
       const auto dim = static_cast<std::size_t>(i);
       add_outer(a.shape[dim], a.strides[dim], b.strides[dim]);
     }
+    // The order of the outer dimensions is free; the second one is that of the tiles.
+    for (std::size_t i = 2; i < static_cast<std::size_t>(rank_); ++i) {
+      if (dims_[i].stride_a == 1) std::swap(dims_[1], dims_[i]);
+    }
   }
 
   /// Calls body(offset_a, stride_a, offset_b, stride_b, count) for runs that cover all elements,
-  /// over all threads. Offsets and strides count elements.
+  /// over all threads. Offsets and strides count elements. Runs are long, unless one view is the
+  /// transpose of the other: then short runs walk over small tiles, so that every cache line is
+  /// used up while it is there.
   template <class Body>
   void run(const Body& body) const {
-    const std::int64_t cols = dims_[0].size;
-    const std::int64_t piece = std::min(cols, kParallelGrain);
-    const std::int64_t pieces = piece == 0 ? 0 : ceil_div(cols, piece);
-    std::int64_t rows = 1;
-    for (int i = 1; i < rank_; ++i) rows *= dims_[static_cast<std::size_t>(i)].size;
-    parallel_rows(rows * pieces, piece, [&](std::int64_t index) {
-      const std::int64_t col = index % pieces * piece;
+    const bool turned = dims_[0].stride_a != 1 && dims_[1].stride_a == 1;
+    const std::int64_t cols = turned ? kTileCols : kParallelGrain;
+    const std::int64_t rows = turned ? kTileRows : 1;
+    const std::int64_t tiles0 = ceil_div(dims_[0].size, cols);
+    const std::int64_t tiles1 = ceil_div(dims_[1].size, rows);
+    std::int64_t tiles = tiles0 * tiles1;
+    for (int i = 2; i < rank_; ++i) tiles *= dims_[static_cast<std::size_t>(i)].size;
+    parallel_rows(tiles, std::min(cols, dims_[0].size) * rows, [&](std::int64_t tile) {
+      const std::int64_t col = tile % tiles0 * cols;
+      const std::int64_t first = tile / tiles0 % tiles1 * rows;
       std::int64_t a = col * dims_[0].stride_a;
       std::int64_t b = col * dims_[0].stride_b;
-      std::int64_t row = index / pieces;
-      for (int i = 1; i < rank_; ++i) {
-        const Dim& dim = dims_[static_cast<std::size_t>(i)];
-        a += row % dim.size * dim.stride_a;
-        b += row % dim.size * dim.stride_b;
-        row /= dim.size;
+      add_outer_offsets(tile / tiles0 / tiles1, &a, &b);
+      const std::int64_t count = std::min(cols, dims_[0].size - col);
+      for (std::int64_t r = first; r < std::min(first + rows, dims_[1].size); ++r) {
+        body(a + r * dims_[1].stride_a, dims_[0].stride_a, b + r * dims_[1].stride_b,
+             dims_[0].stride_b, count);
       }
-      body(a, dims_[0].stride_a, b, dims_[0].stride_b, std::min(piece, cols - col));
     });
   }
 
@@ -50,6 +58,19 @@ class RowLoop {
     std::int64_t stride_a = 1;
     std::int64_t stride_b = 1;
   };
+
+  static constexpr std::int64_t kTileCols = 64;
+  static constexpr std::int64_t kTileRows = 64;
+
+  /// Adds the offsets of item `index` of all dimensions beyond the first two.
+  void add_outer_offsets(std::int64_t index, std::int64_t* a, std::int64_t* b) const {
+    for (int i = 2; i < rank_; ++i) {
+      const Dim& dim = dims_[static_cast<std::size_t>(i)];
+      *a += index % dim.size * dim.stride_a;
+      *b += index % dim.size * dim.stride_b;
+      index /= dim.size;
+    }
+  }
 
   void add_outer(std::int64_t size, std::int64_t stride_a, std::int64_t stride_b) {
     if (size == 1) return;
