@@ -199,7 +199,11 @@ void validate(const TrainSettings& s) {
 std::vector<std::string> resume_differences(const TrainSettings& saved, const TrainSettings& asked) {
   std::vector<std::string> lines;
   for (const Setting& setting : setting_table()) {
-    if (std::string(setting.section) == "run") continue;
+    // Data and recipe are compared by content: a moved file is the same file.
+    const std::string name = setting.name;
+    if (std::string(setting.section) == "run" || name == "data" || name == "kitchen-config-file") {
+      continue;
+    }
     const std::string before = setting_text(saved, setting);
     const std::string now = setting_text(asked, setting);
     if (before == now) continue;

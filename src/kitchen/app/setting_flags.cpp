@@ -1,0 +1,86 @@
+#include "kitchen/app/setting_flags.h"
+
+#include "kitchen/base/error.h"
+#include "kitchen/base/nearest_name.h"
+#include "kitchen/config/config_value.h"
+#include "kitchen/config/yaml.h"
+#include "kitchen/train/durable_file.h"
+#include "kitchen/train/run_folder.h"
+
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+
+namespace kitchen::app {
+
+namespace {
+
+std::string flag_of(const train::Setting& setting) { return std::string("--") + setting.name; }
+
+bool is_hidden(const train::Setting& setting) { return std::string(setting.name) == "precision"; }
+
+void declare_one(CLI::App& app, const train::Setting& setting, train::TrainSettings& target) {
+  if (is_hidden(setting)) return;
+  CLI::Option* option = std::visit(
+      [&](auto member) -> CLI::Option* {
+        auto& value = target.*member;
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
+          return app.add_flag(flag_of(setting), value, setting.help);
+        } else {
+          return app.add_option(flag_of(setting), value, setting.help);
+        }
+      },
+      setting.member);
+  option->group(setting.section);
+  const std::string shown = train::setting_text(target, setting);
+  if (shown != "null" && shown != "false" && shown != "\"\"") option->default_str(shown);
+}
+
+void copy_member(const train::Setting& setting, const train::TrainSettings& from,
+                 train::TrainSettings& to) {
+  std::visit([&](auto member) { to.*member = from.*member; }, setting.member);
+}
+
+}  // namespace
+
+void SettingFlags::declare(CLI::App& app) {
+  given_.assign(1, train::TrainSettings());
+  app_ = &app;
+  for (const train::Setting& setting : train::setting_table()) declare_one(app, setting, given_[0]);
+  app.add_flag("--bf16", bf16_, "bf16 parameters and activations, fp32 main weights (default)")
+      ->group("precision");
+  app.add_flag("--fp32", fp32_, "float32 parameters and activations")->group("precision");
+  app.add_flag("--fp16", fp16_, "not available: needs loss scaling")->group("precision");
+  app.add_option("--yaml-cfg", yaml_cfg_, "YAML file of settings (num_layers: 4); flags win over it")
+      ->group("run");
+}
+
+train::TrainSettings SettingFlags::resolve() const {
+  const train::TrainSettings& given = given_[0];
+  if (fp16_) {
+    throw NotImplementedError("--fp16: training in float16 needs loss scaling, which is not available; use "
+                              "--bf16 or --fp32");
+  }
+  if (bf16_ && fp32_) throw ValueError("--bf16 and --fp32 exclude each other; choose one");
+  train::TrainSettings settings;
+  if (given.resume) {
+    if (given.run_dir.empty()) throw ValueError("--resume needs --run-dir, the folder of the run to go on with");
+    const std::string path = train::RunFolder::open(given.run_dir, /*resume=*/true).config_path();
+    if (std::filesystem::exists(path)) {
+      train::update_from_json(settings, train::read_file(path));
+      settings.exit_interval = std::nullopt;  // belongs to the command that stopped the run
+    }
+  }
+  if (!yaml_cfg_.empty()) {
+    train::update_from_config(
+        settings, parse_yaml_mapping_file(yaml_cfg_, "settings such as num_layers: 4"));
+  }
+  for (const train::Setting& setting : train::setting_table()) {
+    if (!is_hidden(setting) && app_->count(flag_of(setting)) > 0) copy_member(setting, given, settings);
+  }
+  if (bf16_) settings.precision = "bf16";
+  if (fp32_) settings.precision = "fp32";
+  return settings;
+}
+
+}  // namespace kitchen::app

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "kitchen/train/train_settings.h"
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace kitchen::app {
+
+/// Flags for all settings of a run. Values are kept as given, so that they can be laid over settings that come
+/// from a file: command line over --yaml-cfg over config.json (resume) over defaults.
+class SettingFlags {
+ public:
+  /// Declares the flags, grouped by section, with the defaults in their help.
+  void declare(CLI::App& app);
+
+  /// The effective settings. Reads --yaml-cfg, and the run folder's config.json on --resume.
+  [[nodiscard]] train::TrainSettings resolve() const;
+
+ private:
+  std::vector<train::TrainSettings> given_;  ///< one entry, set by the parser
+  std::string yaml_cfg_;
+  bool bf16_ = false;
+  bool fp32_ = false;
+  bool fp16_ = false;
+  const CLI::App* app_ = nullptr;
+};
+
+}  // namespace kitchen::app

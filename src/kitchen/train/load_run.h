@@ -1,0 +1,14 @@
+#pragma once
+
+#include "kitchen/models/gpt_model.h"
+
+#include <memory>
+#include <string>
+
+namespace kitchen::train {
+
+/// The model of a run folder's newest good checkpoint, on the default context, in evaluation mode.
+/// @throws ValueError if the folder holds no checkpoint with a configuration; as LoadedCheckpoint::load_into.
+std::shared_ptr<GPTModel> load_run_model(const std::string& run_dir);
+
+}  // namespace kitchen::train
