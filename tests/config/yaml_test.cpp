@@ -198,6 +198,50 @@ TEST(Yaml, EmptyDocumentsAreATypeErrorWithTheFileName) {
 }
 
 // labels: config.yaml
+TEST(Yaml, AnyTextParsesOrThrowsAnErrorOfOurs) {
+  const std::string seed =
+      "base: &b {kitchen_config_type: QLinearParams, recipe_idx: 2}\n"
+      "configs:\n  fp8: *b\n  list: [1, 'two', \"3\", ~]\n  text: |\n    line\n"
+      "matchers:\n  all: {type: glob, pattern: \"*\", config: fp8, enabled: true} # end\n";
+  const std::string letters = "\n\t :-{}[]&*?|>!%@`'\"#,<~0aeE.\\\x01\x80\xff";
+  std::uint64_t state = 0x9E3779B97F4A7C15u;
+  const auto next = [&state](std::size_t bound) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::size_t>(state >> 33) % bound;
+  };
+  int parsed = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = seed;
+    for (std::size_t edits = 1 + next(4); edits > 0; --edits) {
+      const std::size_t at = next(text.size());
+      switch (next(3)) {
+        case 0:
+          text[at] = letters[next(letters.size())];
+          break;
+        case 1:
+          text.insert(at, 1, letters[next(letters.size())]);
+          break;
+        default:
+          text.erase(at, 1 + next(5));
+          break;
+      }
+    }
+    try {
+      (void)parse_yaml(text, "fuzz.yaml");
+      ++parsed;
+    } catch (const ValueError& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find("fuzz.yaml"), std::string::npos) << what;
+      EXPECT_EQ(what.find("bad conversion"), std::string::npos) << what;
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what() << " for:\n" << text;
+    }
+  }
+  EXPECT_GT(parsed, 100);
+  EXPECT_LT(parsed, 2900);
+}
+
+// labels: config.yaml
 TEST(Yaml, UnreadableFilesAreAnIOErrorWithThePath) {
   EXPECT_TRUE(throws<IOError>([] { (void)parse_yaml_file("/nowhere/recipe.yaml"); },
                               {"/nowhere/recipe.yaml"}));
