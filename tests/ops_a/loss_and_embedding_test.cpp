@@ -124,6 +124,33 @@ TEST(CrossEntropy, AllLabelsIgnoredGiveZerosEvenForNaNLogits) {
   }
 }
 
+// labels: ops.cross_entropy T21
+TEST(CrossEntropy, PerTokenMeanIsTheSameForOneBatchAndForUnequalParts) {
+  const ContextPtr context = poisoned_context();
+  // Four samples of five tokens; 3 tokens count in the first half, 7 in the second: the mean is
+  // over 10.
+  std::vector<std::int64_t> labels(20, ops::kIgnoredLabel);
+  for (const std::size_t t : {1u, 4u, 8u, 10u, 11u, 12u, 13u, 16u, 18u, 19u}) {
+    labels[t] = static_cast<std::int64_t>(t);
+  }
+  const auto logits = grid_values(20 * 33, 4);
+  const auto backward = [&](std::int64_t first, std::int64_t count, double* loss) {
+    const Tensor x = tensor_of(context, {20, 33}, DType::float32, logits).slice(0, first, count);
+    const Tensor target = labels_of(context, labels).slice(0, first, count);
+    const ops::CrossEntropyResult forward = ops::cross_entropy_forward(x, target, 33);
+    for (const double v : values_of(forward.losses)) *loss += v / 10.0;
+    const Tensor weights = Tensor::empty(context, {count}, DType::float32);
+    ops::fill_inplace(weights, 0.1f);
+    return ops::cross_entropy_backward_inplace(weights, x, target, forward.lse, 33);
+  };
+  double whole_loss = 0.0;
+  double parts_loss = 0.0;
+  const Tensor whole = backward(0, 20, &whole_loss);
+  EXPECT_TRUE(same_bits(whole.slice(0, 0, 10), backward(0, 10, &parts_loss)));
+  EXPECT_TRUE(same_bits(whole.slice(0, 10, 10), backward(10, 10, &parts_loss)));
+  EXPECT_TRUE(close({whole_loss}, {parts_loss}, 0.0, 1e-15));
+}
+
 // labels: ops.cross_entropy
 TEST(CrossEntropy, NaNLogitsAndUnknownLabelsShowAsNaN) {
   const ContextPtr context = poisoned_context();

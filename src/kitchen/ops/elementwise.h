@@ -4,8 +4,9 @@
 
 namespace kitchen::ops {
 
-/// Kernel: target[i] = convert(source[i]); equal shapes, any strides, high-precision dtypes (float32,
-/// float16, bfloat16). Conversion is exact widening or round to nearest even (numerics.md S1.5). Exact.
+/// Kernel: target[i] = convert(source[i]); equal shapes, any strides, high-precision dtypes
+/// (float32, float16, bfloat16). Conversion is exact widening or round to nearest even (numerics.md
+/// S1.5). Exact.
 struct CastKernel {
   static constexpr const char* kName = "cast";
   using Fn = void (*)(const Stream&, ConstView source, View target);
@@ -18,7 +19,8 @@ struct AxpbyKernel {
   using Fn = void (*)(const Stream&, float alpha, ConstView a, float beta, ConstView b, View out);
 };
 
-/// Kernel: out = factor·x in fp32, one rounding; equal shapes, any strides. `out` may be `x`. Exact.
+/// Kernel: out = factor·x in fp32, one rounding; equal shapes, any strides. `out` may be `x`.
+/// Exact.
 struct ScaleKernel {
   static constexpr const char* kName = "scale";
   using Fn = void (*)(const Stream&, float factor, ConstView x, View out);
@@ -36,23 +38,24 @@ struct FillKernel {
   using Fn = void (*)(const Stream&, float value, View out);
 };
 
-/// Kernel: out[r, c] = x[r, c] + bias[c] in fp32, one rounding. x, out [rows, cols] contiguous. Exact.
+/// Kernel: out[r, c] = x[r, c] + bias[c] in fp32, one rounding. x, out [rows, cols] contiguous.
+/// Exact.
 struct AddBiasKernel {
   static constexpr const char* kName = "add_bias";
   using Fn = void (*)(const Stream&, ConstView x, ConstView bias, View out);
 };
 
 /// Kernel: column sums of x [rows, cols] (unit column stride) into out [cols], float32.
-/// fp32 sums in chunks of 128 rows, rows ascending, chunk sums added in ascending order (S5.3). Exact.
-/// If `accumulate`, the sums are added to what `out` holds.
+/// fp32 sums in chunks of 128 rows, rows ascending, chunk sums added in ascending order (S5.3).
+/// Exact. If `accumulate`, the sums are added to what `out` holds.
 struct SumRowsKernel {
   static constexpr const char* kName = "sum_rows";
   using Fn = void (*)(const Stream&, ConstView x, View out, bool accumulate);
 };
 
-/// Kernel: the sum of all elements of a contiguous tensor into out [1], float32. fp64 partial sums over
-/// chunks of 4096 elements (in a chunk 8 interleaved sums, element i to sum i mod 8, added as a binary
-/// tree), chunks added in ascending order: the result does not depend on threads. Exact.
+/// Kernel: the sum of all elements of a contiguous tensor into out [1], float32. fp64 partial sums
+/// over chunks of 4096 elements (in a chunk 8 interleaved sums, element i to sum i mod 8, added as
+/// a binary tree), chunks added in ascending order: the result does not depend on threads. Exact.
 struct SumAllKernel {
   static constexpr const char* kName = "sum_all";
   using Fn = void (*)(const Stream&, ConstView x, View out);
@@ -61,11 +64,13 @@ struct SumAllKernel {
 /// Row-major copy of `x`, or `x` itself (detached handle) if it is contiguous already. Any dtype.
 Tensor contiguous(const Tensor& x);
 
-/// `x` converted to `dtype`; `x` itself (detached) if it has it already. Result contiguous when converted.
+/// `x` converted to `dtype`; `x` itself (detached) if it has it already. Result contiguous when
+/// converted.
 /// @throws TypeError if either dtype is not float32, float16 or bfloat16.
 Tensor cast(const Tensor& x, DType dtype);
 
-/// Copies `source` into `target` (equal shapes, any strides), converting between high-precision dtypes.
+/// Copies `source` into `target` (equal shapes, any strides), converting between high-precision
+/// dtypes.
 void copy_into(const Tensor& source, const Tensor& target);
 
 /// a + b and a · b, shapes equal, result in a's dtype. @throws ValueError naming both shapes.
@@ -84,8 +89,8 @@ void fill_inplace(const Tensor& x, float value);
 /// x [..., cols] + bias [cols], in x's dtype.
 Tensor add_bias(const Tensor& x, const Tensor& bias);
 
-/// Column sums over all leading dimensions of x [..., cols] -> [cols] in float32 (exact order, see kernel).
-/// No rows give zeros.
+/// Column sums over all leading dimensions of x [..., cols] -> [cols] in float32 (exact order, see
+/// kernel). No rows give zeros.
 Tensor sum_rows(const Tensor& x);
 
 /// Adds the column sums to `target` [cols], float32.
