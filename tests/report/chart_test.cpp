@@ -26,11 +26,14 @@ std::string labels_of(const AxisScale& scale, int wanted) {
   return text;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 void expect_drawable(const std::string& svg) {
   EXPECT_EQ(XmlChecker(svg).error(), "");
-  for (const char* bad : {"nan", "NaN", "\"inf", "\"-inf", "e+"}) EXPECT_FALSE(contains(svg, bad)) << bad;
+  for (const char* bad : {"nan", "NaN", "\"inf", "\"-inf", "e+"})
+    EXPECT_FALSE(contains(svg, bad)) << bad;
 }
 
 // labels: report.AxisScale
@@ -48,8 +51,8 @@ TEST(AxisScale, TicksAreRoundAndLabelledWithTheDigitsTheyNeed) {
 // labels: report.AxisScale
 TEST(AxisScale, FitsAnyValuesToARangeOfPositiveWidth) {
   constexpr double kMax = std::numeric_limits<double>::max();
-  const std::vector<std::vector<double>> inputs = {{},      {kNaN, kInf},   {0.0},        {5.0, 5.0},
-                                                   {-1e300}, {kMax, -kMax}, {1e-310},     {1e16, 1e16 + 2.0}};
+  const std::vector<std::vector<double>> inputs = {
+      {}, {kNaN, kInf}, {0.0}, {5.0, 5.0}, {-1e300}, {kMax, -kMax}, {1e-310}, {1e16, 1e16 + 2.0}};
   for (const std::vector<double>& values : inputs) {
     for (const bool is_log : {false, true}) {
       const AxisScale scale = AxisScale::fit(values, is_log, 0.05);
@@ -79,7 +82,8 @@ TEST(LineChart, DrawsGapsAndCountsThemInTheNote) {
   const std::string svg = line_chart(two_curves()).to_string();
   expect_drawable(svg);
   EXPECT_TRUE(contains(svg, "a &lt;1&gt;: 2 of 5 values not finite, shown as gaps."));
-  // Curve a falls into three single points, drawn as markers; curve b is the only line of several points.
+  // Curve a falls into three single points, drawn as markers; curve b is the only line of several
+  // points.
   EXPECT_EQ(XmlChecker(svg).count("polyline"), 1);
   EXPECT_EQ(XmlChecker(svg).count("circle"), 3 + 1);  // and one in the legend
 }
@@ -97,7 +101,8 @@ TEST(LineChart, LogAxisLeavesOutWhatIsNotPositive) {
 TEST(LineChart, NamesCurvesAtTheirEndsWithoutOverlap) {
   LineChart chart;
   chart.title = "same end";
-  for (int i = 0; i < 4; ++i) chart.series.push_back({"run " + std::to_string(i), {0, 1}, {1, 2}, i, false, false});
+  for (int i = 0; i < 4; ++i)
+    chart.series.push_back({"run " + std::to_string(i), {0, 1}, {1, 2}, i, false, false});
   const std::string svg = line_chart(chart).to_string();
   std::vector<double> heights;
   for (std::size_t at = svg.find("font-weight=\"600\">run"); at != std::string::npos;
@@ -154,7 +159,8 @@ TEST(BarChart, LengthsAreProportionalAndBadValuesHaveNoBar) {
   EXPECT_TRUE(contains(svg, "3 values are missing, not finite or negative"));
   EXPECT_TRUE(contains(svg, "a &amp; b"));
   std::vector<double> lengths;
-  for (std::size_t at = svg.find("height=\"15\""); at != std::string::npos; at = svg.find("height=\"15\"", at + 1)) {
+  for (std::size_t at = svg.find("height=\"15\""); at != std::string::npos;
+       at = svg.find("height=\"15\"", at + 1)) {
     lengths.push_back(std::stod(svg.substr(svg.rfind("width=\"", at) + 7)));
   }
   ASSERT_EQ(lengths.size(), 3u);
@@ -177,7 +183,8 @@ TEST(HeatMap, PrintsEveryNumberOnTheColourOfItsRank) {
   expect_drawable(svg);
   EXPECT_TRUE(contains(svg, "fill=\"" + ramp_color(1.0) + "\"><title>fc1, x fprop: 10.0</title>"));
   EXPECT_TRUE(contains(svg, "fill=\"" + ramp_color(0.0) + "\"><title>fc1, w: 20.0</title>"));
-  EXPECT_TRUE(contains(svg, "fill=\"" + ramp_color(0.5) + "\"><title>fc2 &lt;x&gt;, w: 15.0</title>"));
+  EXPECT_TRUE(
+      contains(svg, "fill=\"" + ramp_color(0.5) + "\"><title>fc2 &lt;x&gt;, w: 15.0</title>"));
   EXPECT_TRUE(contains(svg, "1 cell not measured or not finite"));
   map.values.pop_back();
   EXPECT_THROW((void)heat_map(map), ValueError);
@@ -188,11 +195,14 @@ TEST(HeatMap, PrintsEveryNumberOnTheColourOfItsRank) {
 
 // labels: report.chart_parts
 TEST(ChartText, IsWrappedAndClippedAtCodePoints) {
-  EXPECT_EQ(wrap_text("one two three", text_width("one two", 12), 12), (std::vector<std::string>{"one two", "three"}));
-  EXPECT_EQ(wrap_text("abcdefg h", text_width("abc", 12), 12), (std::vector<std::string>{"abc", "def", "g h"}));
+  EXPECT_EQ(wrap_text("one two three", text_width("one two", 12), 12),
+            (std::vector<std::string>{"one two", "three"}));
+  EXPECT_EQ(wrap_text("abcdefg h", text_width("abc", 12), 12),
+            (std::vector<std::string>{"abc", "def", "g h"}));
   EXPECT_EQ(wrap_text("µµµµ", text_width("µµµ", 12), 12), (std::vector<std::string>{"µµµ", "µ"}));
   EXPECT_TRUE(wrap_text("", 100, 12).empty());
-  const std::string clipped = clip_middle("0.self_attention.linear_qkv", text_width("123456789012345", 12), 12);
+  const std::string clipped =
+      clip_middle("0.self_attention.linear_qkv", text_width("123456789012345", 12), 12);
   EXPECT_EQ(clipped, "0.se…linear_qkv");
   for (int width = 0; width < 60; ++width) {
     const std::string text = clip_middle("µ≤𝛼µ≤𝛼µ≤𝛼", width, 12);

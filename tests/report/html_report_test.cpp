@@ -28,7 +28,9 @@ MetricPoint validation(std::int64_t step, double loss) {
   return point;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 // labels: report.render_report
 TEST(HtmlReport, PageOfTwoRunsIsBalancedLabelledAndComplete) {
@@ -44,7 +46,8 @@ TEST(HtmlReport, PageOfTwoRunsIsBalancedLabelledAndComplete) {
   EXPECT_EQ(checker.count("caption"), checker.count("table"));
   EXPECT_TRUE(contains(page, "class=\"skip\" href=\"#main\""));
   EXPECT_TRUE(contains(page, "<html lang=\"en\">"));
-  for (const char* id : {"results", "loss", "course", "quantization", "time", "samples", "settings", "glossary", "files"}) {
+  for (const char* id : {"results", "loss", "course", "quantization", "time", "samples", "settings",
+                         "glossary", "files"}) {
     EXPECT_TRUE(contains(page, std::string("href=\"#") + id + "\"")) << id;
   }
 }
@@ -53,11 +56,13 @@ TEST(HtmlReport, PageOfTwoRunsIsBalancedLabelledAndComplete) {
 TEST(HtmlReport, FetchesNothingAndRunsNoScript) {
   const TemporaryFolder folder;
   const std::string page = render_report(two_runs(folder));
-  for (const char* forbidden : {"http://", "https://", "//cdn", "<script", "@import", "src=", "<link", "url(h"}) {
+  for (const char* forbidden :
+       {"http://", "https://", "//cdn", "<script", "@import", "src=", "<link", "url(h"}) {
     EXPECT_FALSE(contains(page, forbidden)) << forbidden;
   }
   EXPECT_TRUE(contains(page, "default-src 'none'"));
-  EXPECT_FALSE(contains(page, folder.path().string())) << "the page must not name the machine's folders";
+  EXPECT_FALSE(contains(page, folder.path().string()))
+      << "the page must not name the machine's folders";
 }
 
 // labels: report.render_report
@@ -71,7 +76,8 @@ TEST(HtmlReport, TellsFinalLossPerplexityAndDifferenceToTheFirstRun) {
   second.settings = {{"recipe", "mx <fp8> & \"more\""}};
   const std::string page = render_report({first, second});
   EXPECT_EQ(XmlChecker(page).error(), "");
-  EXPECT_TRUE(contains(page, "fp8 ends at a validation loss of 2.0500 after 100 steps, +2.50 % against bf16."));
+  EXPECT_TRUE(contains(
+      page, "fp8 ends at a validation loss of 2.0500 after 100 steps, +2.50 % against bf16."));
   EXPECT_TRUE(contains(page, "<td class=\"number\">7.389</td>"));  // e^2
   EXPECT_TRUE(contains(page, "<td class=\"number\">7.768</td>"));  // e^2.05
   EXPECT_TRUE(contains(page, "<td class=\"number\">+2.50 %</td>"));
@@ -91,9 +97,11 @@ TEST(HtmlReport, DivergedRunShowsGapsAndNoNaN) {
   }
   const std::string page = render_report({run});
   EXPECT_EQ(XmlChecker(page).error(), "");
-  EXPECT_TRUE(contains(page, "unstable diverged: after 9 steps its validation loss is not finite."));
+  EXPECT_TRUE(
+      contains(page, "unstable diverged: after 9 steps its validation loss is not finite."));
   EXPECT_TRUE(contains(page, "unstable: 4 of 10 values not finite, shown as gaps."));
-  EXPECT_TRUE(contains(page, "unstable: 1 of 10 values not finite or not positive, shown as gaps."));
+  EXPECT_TRUE(
+      contains(page, "unstable: 1 of 10 values not finite or not positive, shown as gaps."));
   for (const char* bad : {"nan", "NaN", "\"inf", "-inf"}) EXPECT_FALSE(contains(page, bad)) << bad;
 }
 
@@ -106,7 +114,8 @@ TEST(HtmlReport, RunsThatSawDifferentTokensAreFlaggedAndEqualNamesNumbered) {
   shorter.metrics[0].step = 50;
   const std::string page = render_report({run, shorter});
   EXPECT_TRUE(contains(page, "The runs differ in steps or tokens"));
-  EXPECT_TRUE(contains(page, "a (2) ends at a validation loss of 2.0000 after 50 steps."));  // no difference told
+  EXPECT_TRUE(contains(
+      page, "a (2) ends at a validation loss of 2.0000 after 50 steps."));  // no difference told
   EXPECT_FALSE(contains(render_report({run, run}), "The runs differ in steps or tokens"));
 }
 
@@ -126,11 +135,14 @@ TEST(HtmlReport, FiveRunsWithLongNamesStayApart) {
   const TemporaryFolder folder;
   std::vector<RunSummary> runs;
   for (int i = 0; i < 5; ++i) {
-    const std::filesystem::path path = folder.path() / ("gpt-4-layers-nvfp4-stochastic-rounding-seed-" + std::to_string(i));
-    testing::write_fake_run({"nvfp4", 0.05 * i, 9000.0, 60 + 10 * i, 12, i > 2, static_cast<unsigned>(i)}, path);
+    const std::filesystem::path path =
+        folder.path() / ("gpt-4-layers-nvfp4-stochastic-rounding-seed-" + std::to_string(i));
+    testing::write_fake_run(
+        {"nvfp4", 0.05 * i, 9000.0, 60 + 10 * i, 12, i > 2, static_cast<unsigned>(i)}, path);
     runs.push_back(read_run(path.string()));
   }
-  for (int step = 20; step < 50; ++step) runs[1].metrics[static_cast<std::size_t>(step)].train_loss = std::nan("");
+  for (int step = 20; step < 50; ++step)
+    runs[1].metrics[static_cast<std::size_t>(step)].train_loss = std::nan("");
   const std::string page = render_report(runs);
   testing::write_file(std::string(KITCHEN_BINARY_DIR) + "/report_example/five_runs.html", page);
   EXPECT_EQ(XmlChecker(page).error(), "");
@@ -150,7 +162,8 @@ TEST(HtmlReport, WritingReplacesTheFileAtOnceAndLeavesNothingBehindOnFailure) {
   std::filesystem::create_directories(folder.path() / "out" / "taken" / "inside");
   EXPECT_THROW(write_report(runs, (folder.path() / "out" / "taken").string()), IOError);
   int entries = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "out")) entries += entry.exists();
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "out"))
+    entries += entry.exists();
   EXPECT_EQ(entries, 2);
 }
 

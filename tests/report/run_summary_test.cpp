@@ -24,10 +24,14 @@ std::string error_of(const std::filesystem::path& folder) {
 
 void write_run(const std::filesystem::path& folder, const std::string& metrics) {
   write_file(folder / "metrics.jsonl", metrics);
-  write_file(folder / "config.json", R"({"kitchen-config-file": "recipes/moe.yaml", "model": {"layers": [1, 2], "tied": true}})");
+  write_file(
+      folder / "config.json",
+      R"({"kitchen-config-file": "recipes/moe.yaml", "model": {"layers": [1, 2], "tied": true}})");
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 // labels: report.read_run
 TEST(ReadRun, ReadsEveryFileOfAFolder) {
@@ -51,7 +55,8 @@ TEST(ReadRun, ReadsEveryFileOfAFolder) {
 // labels: report.read_run
 TEST(ReadRun, NullIsNotFiniteAndAbsentIsNotMeasured) {
   const TemporaryFolder folder;
-  write_run(folder.path(), "{\"step\": 1, \"train_loss\": null}\r\n\n{\"step\": 2, \"train_loss\": 1.5}\n");
+  write_run(folder.path(),
+            "{\"step\": 1, \"train_loss\": null}\r\n\n{\"step\": 2, \"train_loss\": 1.5}\n");
   const RunSummary run = read_run(folder.path().string());
   ASSERT_EQ(run.metrics.size(), 2u);
   EXPECT_TRUE(std::isnan(run.metrics[0].train_loss.value()));
@@ -82,8 +87,9 @@ TEST(ReadRun, TornLastLineIsLeftOutWithANote) {
 // labels: report.read_run
 TEST(ReadRun, ResumedStepsCountAsLastLogged) {
   const TemporaryFolder folder;
-  write_run(folder.path(), "{\"step\": 1, \"train_loss\": 5}\n{\"step\": 2, \"train_loss\": 4}\n"
-                           "{\"step\": 3, \"train_loss\": 9}\n{\"step\": 2, \"train_loss\": 3}\n");
+  write_run(folder.path(),
+            "{\"step\": 1, \"train_loss\": 5}\n{\"step\": 2, \"train_loss\": 4}\n"
+            "{\"step\": 3, \"train_loss\": 9}\n{\"step\": 2, \"train_loss\": 3}\n");
   const RunSummary run = read_run(folder.path().string());
   ASSERT_EQ(run.metrics.size(), 3u);
   EXPECT_EQ(run.metrics[1].train_loss.value(), 3.0);
@@ -112,13 +118,19 @@ TEST(ReadRun, MalformedContentNamesFileLineAndKey) {
     write_run(path, text);
     return error_of<ValueError>(path);
   };
-  EXPECT_TRUE(contains(metrics_error("{\"step\": 1}\n{\"step\": \n{\"step\": 3}\n"), "metrics.jsonl:2: malformed JSON"));
+  EXPECT_TRUE(contains(metrics_error("{\"step\": 1}\n{\"step\": \n{\"step\": 3}\n"),
+                       "metrics.jsonl:2: malformed JSON"));
   EXPECT_TRUE(contains(metrics_error("{\"step\": 1}\n{\"st\n"), "metrics.jsonl:2: malformed JSON"));
-  EXPECT_TRUE(contains(metrics_error("\n{\"loss\": 1}\n"), "metrics.jsonl:2: key \"step\" is missing"));
-  EXPECT_TRUE(contains(metrics_error("{\"step\": -1}\n"), "\"step\" is -1, expected a whole number >= 0"));
-  EXPECT_TRUE(contains(metrics_error("{\"step\": 1, \"lr\": \"3e-3\"}\n"), "metrics.jsonl:1: \"lr\" is \"3e-3\", expected a number or null"));
-  EXPECT_TRUE(contains(metrics_error("[1]\n"), "metrics.jsonl:1: found array, expected a JSON object"));
-  EXPECT_TRUE(contains(metrics_error("{\"step\": 1, \"lr\": 1e999}\n"), "metrics.jsonl:1: malformed JSON"));
+  EXPECT_TRUE(
+      contains(metrics_error("\n{\"loss\": 1}\n"), "metrics.jsonl:2: key \"step\" is missing"));
+  EXPECT_TRUE(
+      contains(metrics_error("{\"step\": -1}\n"), "\"step\" is -1, expected a whole number >= 0"));
+  EXPECT_TRUE(contains(metrics_error("{\"step\": 1, \"lr\": \"3e-3\"}\n"),
+                       "metrics.jsonl:1: \"lr\" is \"3e-3\", expected a number or null"));
+  EXPECT_TRUE(
+      contains(metrics_error("[1]\n"), "metrics.jsonl:1: found array, expected a JSON object"));
+  EXPECT_TRUE(
+      contains(metrics_error("{\"step\": 1, \"lr\": 1e999}\n"), "metrics.jsonl:1: malformed JSON"));
   write_run(path, "");
   const auto file_error = [&](const char* name, const std::string& text) {
     write_file(path / name, text);
@@ -126,9 +138,12 @@ TEST(ReadRun, MalformedContentNamesFileLineAndKey) {
     std::filesystem::remove(path / name);
     return message;
   };
-  EXPECT_TRUE(contains(file_error("quantization.json", "{}"), "quantization.json: found object, expected a JSON list"));
-  EXPECT_TRUE(contains(file_error("quantization.json", "[{\"module\": 3}]"), "quantization.json: entry 0: \"module\" is 3"));
-  EXPECT_TRUE(contains(file_error("op_times.json", "{\"gemm\": {\"calls\": 1}}"), "op_times.json: \"gemm\": key \"seconds\" is missing"));
+  EXPECT_TRUE(contains(file_error("quantization.json", "{}"),
+                       "quantization.json: found object, expected a JSON list"));
+  EXPECT_TRUE(contains(file_error("quantization.json", "[{\"module\": 3}]"),
+                       "quantization.json: entry 0: \"module\" is 3"));
+  EXPECT_TRUE(contains(file_error("op_times.json", "{\"gemm\": {\"calls\": 1}}"),
+                       "op_times.json: \"gemm\": key \"seconds\" is missing"));
   EXPECT_TRUE(contains(file_error("op_times.json", "[]"), "op_times.json: found array"));
   EXPECT_TRUE(contains(file_error("config.json", "3"), "config.json: found number"));
 }

@@ -95,8 +95,9 @@ TEST(Palette, RampFallsInLuminanceAndSeriesContrastWithPaper) {
 // labels: report.XmlChecker
 TEST(XmlChecker, FindsTheUsualDefects) {
   EXPECT_EQ(XmlChecker("<a b=\"c\"><d/>&amp;</a>").error(), "");
-  for (const char* text : {"<a>", "<a></b>", "<a b=c/>", "<a>&</a>", "<a>&nbsp;</a>", "<a b=\"1\" b=\"2\"/>", "a < b",
-                           "<a id=\"x\"/><b id=\"x\"/>", "<a href=\"#x\"/>", "<a>\x01</a>", "<a b=\"<\"/>"}) {
+  for (const char* text :
+       {"<a>", "<a></b>", "<a b=c/>", "<a>&</a>", "<a>&nbsp;</a>", "<a b=\"1\" b=\"2\"/>", "a < b",
+        "<a id=\"x\"/><b id=\"x\"/>", "<a href=\"#x\"/>", "<a>\x01</a>", "<a b=\"<\"/>"}) {
     EXPECT_NE(XmlChecker(text).error(), "") << text;
   }
 }

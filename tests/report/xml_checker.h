@@ -8,7 +8,8 @@
 
 namespace kitchen::testing {
 
-/// A small strict reader of XML: balanced tags, quoted and unique attributes, known references, no bare
+/// A small strict reader of XML: balanced tags, quoted and unique attributes, known references, no
+/// bare
 /// '<' or '&', unique ids and existing targets of references to ids.
 class XmlChecker {
  public:
@@ -36,7 +37,8 @@ class XmlChecker {
     }
     if (error_.empty() && !open_.empty()) fail("never closed: " + open_.back());
     for (const std::string& target : targets_) {
-      if (error_.empty() && ids_.count(target) == 0) fail("reference to an id that is not there: " + target);
+      if (error_.empty() && ids_.count(target) == 0)
+        fail("reference to an id that is not there: " + target);
     }
   }
 
@@ -45,7 +47,8 @@ class XmlChecker {
     if (peek() == '/') {
       ++at_;
       const std::string name = read_name();
-      if (open_.empty() || open_.back() != name) return fail("closes " + name + ", which is not the open element");
+      if (open_.empty() || open_.back() != name)
+        return fail("closes " + name + ", which is not the open element");
       open_.pop_back();
       return expect('>');
     }
@@ -69,7 +72,8 @@ class XmlChecker {
 
   void read_attribute(std::set<std::string>& seen) {
     const std::string name = read_name();
-    if (name.empty() || !seen.insert(name).second) return fail("empty or repeated attribute name " + name);
+    if (name.empty() || !seen.insert(name).second)
+      return fail("empty or repeated attribute name " + name);
     expect('=');
     expect('"');
     const std::size_t begin = at_;
@@ -81,7 +85,8 @@ class XmlChecker {
     expect('"');
     if (name == "id" && !ids_.insert(value).second) fail("repeated id " + value);
     if (name == "href" && value[0] == '#') targets_.insert(value.substr(1));
-    if (name == "fill" && value.rfind("url(#", 0) == 0) targets_.insert(value.substr(5, value.size() - 6));
+    if (name == "fill" && value.rfind("url(#", 0) == 0)
+      targets_.insert(value.substr(5, value.size() - 6));
     for (std::size_t i = 0; name == "aria-labelledby" && i < value.size();) {
       const std::size_t end = std::min(value.find(' ', i), value.size());
       targets_.insert(value.substr(i, end - i));
@@ -91,7 +96,8 @@ class XmlChecker {
 
   void read_character() {
     const auto byte = static_cast<unsigned char>(text_[at_]);
-    if (byte < 0x20 && byte != '\n' && byte != '\t' && byte != '\r') return fail("control character");
+    if (byte < 0x20 && byte != '\n' && byte != '\t' && byte != '\r')
+      return fail("control character");
     if (byte != '&') {
       ++at_;
       return;
@@ -104,7 +110,8 @@ class XmlChecker {
 
   std::string read_name() {
     const std::size_t begin = at_;
-    while (std::isalnum(static_cast<unsigned char>(peek())) != 0 || peek() == '-' || peek() == '_') ++at_;
+    while (std::isalnum(static_cast<unsigned char>(peek())) != 0 || peek() == '-' || peek() == '_')
+      ++at_;
     return text_.substr(begin, at_ - begin);
   }
   [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -113,7 +120,8 @@ class XmlChecker {
     ++at_;
   }
   void fail(const std::string& what) {
-    if (error_.empty()) error_ = what + " at byte " + std::to_string(at_) + ": " + text_.substr(at_, 60);
+    if (error_.empty())
+      error_ = what + " at byte " + std::to_string(at_) + ": " + text_.substr(at_, 60);
   }
 
   std::string text_;

@@ -13,9 +13,9 @@ struct AxisTick {
 /// A range of values of one axis, linear or logarithmic, and its mapping to pixels.
 class AxisScale {
  public:
-  /// Fits the drawable ones among `values` (finite; positive too on a log axis), widened on both sides by
-  /// `padding` times their spread. One value or none gives a range of positive width all the same. A log
-  /// axis ends at 1e-300 and 1e300.
+  /// Fits the drawable ones among `values` (finite; positive too on a log axis), widened on both
+  /// sides by `padding` times their spread. One value or none gives a range of positive width all
+  /// the same. A log axis ends at 1e-300 and 1e300.
   static AxisScale fit(const std::vector<double>& values, bool is_log, double padding);
 
   /// @throws ValueError unless low < high, both finite, and low > 0 on a log axis.
@@ -39,7 +39,8 @@ class AxisScale {
   bool is_log_;
 };
 
-/// `value` with as many digits as a step of `step` needs; k, M, G from 10^4 on, exponents below 10^-3.
+/// `value` with as many digits as a step of `step` needs; k, M, G from 10^4 on, exponents below
+/// 10^-3.
 std::string tick_label(double value, double step);
 
 }  // namespace kitchen::report

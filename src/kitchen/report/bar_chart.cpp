@@ -16,18 +16,23 @@ constexpr double kBarHeight = 15.0;
 constexpr double kBarPitch = 18.0;
 constexpr double kGroupGap = 10.0;
 
-bool can_draw(double value) { return std::isfinite(value) && value >= 0.0; }
+bool can_draw(double value) {
+  return std::isfinite(value) && value >= 0.0;
+}
 
 void check(const BarChart& chart) {
   if (!(chart.width >= 240.0)) {
-    throw ValueError(fmt::format("bar_chart \"{}\": width {}, expected at least 240", chart.title, chart.width));
+    throw ValueError(
+        fmt::format("bar_chart \"{}\": width {}, expected at least 240", chart.title, chart.width));
   }
   for (const BarSeries& series : chart.series) {
     const std::size_t wanted = chart.categories.size();
-    if (series.values.size() != wanted || (!series.labels.empty() && series.labels.size() != wanted)) {
-      throw ValueError(fmt::format("bar_chart \"{}\": series \"{}\" has {} values and {} labels, expected {} each "
-                                   "(or no labels)", chart.title, series.name, series.values.size(),
-                                   series.labels.size(), wanted));
+    if (series.values.size() != wanted ||
+        (!series.labels.empty() && series.labels.size() != wanted)) {
+      throw ValueError(fmt::format(
+          "bar_chart \"{}\": series \"{}\" has {} values and {} labels, expected {} each "
+          "(or no labels)",
+          chart.title, series.name, series.values.size(), series.labels.size(), wanted));
     }
   }
 }
@@ -48,7 +53,8 @@ Frame lay_out(const BarChart& chart) {
   Frame frame;
   double name_width = 0.0;
   double value_width = 0.0;
-  for (const std::string& name : chart.categories) name_width = std::max(name_width, text_width(name, kFontSize));
+  for (const std::string& name : chart.categories)
+    name_width = std::max(name_width, text_width(name, kFontSize));
   double high = 0.0;
   for (const BarSeries& series : chart.series) {
     for (std::size_t i = 0; i < series.values.size(); ++i) {
@@ -65,12 +71,13 @@ Frame lay_out(const BarChart& chart) {
   return frame;
 }
 
-void draw_bar(SvgDocument& document, const Frame& frame, double y, const BarSeries& series, std::size_t category,
-              const std::string& fill) {
+void draw_bar(SvgDocument& document, const Frame& frame, double y, const BarSeries& series,
+              std::size_t category, const std::string& fill) {
   double end = frame.left;
   if (can_draw(series.values[category])) {
     end += (frame.right - frame.left) * series.values[category] / frame.high;
-    document.rect({frame.left, y}, end - frame.left, kBarHeight, {{"fill", fill}, {"stroke", "currentColor"}});
+    document.rect({frame.left, y}, end - frame.left, kBarHeight,
+                  {{"fill", fill}, {"stroke", "currentColor"}});
   }
   document.text({end + 6.0, y + 12.0}, label_of(series, category), text_style("k-ink"));
 }
@@ -81,19 +88,23 @@ void draw_groups(SvgDocument& document, const BarChart& chart, const Frame& fram
     double y = frame.top + static_cast<double>(c) * frame.group_height;
     if (frame.label_end > 0.0) {
       const double middle = y + kBarPitch * static_cast<double>(chart.series.size()) / 2.0;
-      document.text({frame.label_end, middle + 3.0}, chart.categories[c], text_style("k-ink", "end"));
+      document.text({frame.label_end, middle + 3.0}, chart.categories[c],
+                    text_style("k-ink", "end"));
     } else {
-      document.text({frame.left, y + kFontSize}, clip_middle(chart.categories[c], chart.width - 12.0, kFontSize),
+      document.text({frame.left, y + kFontSize},
+                    clip_middle(chart.categories[c], chart.width - 12.0, kFontSize),
                     text_style("k-ink"));
       y += kLineHeight;
     }
     for (std::size_t s = 0; s < chart.series.size(); ++s) {
       document.open_group({{"class", legend[s].style.css_class}, {"color", legend[s].style.color}});
-      draw_bar(document, frame, y + kBarPitch * static_cast<double>(s), chart.series[s], c, legend[s].fill);
+      draw_bar(document, frame, y + kBarPitch * static_cast<double>(s), chart.series[s], c,
+               legend[s].fill);
       document.close_group();
     }
   }
-  const double bottom = frame.top + frame.group_height * static_cast<double>(chart.categories.size()) - kGroupGap;
+  const double bottom =
+      frame.top + frame.group_height * static_cast<double>(chart.categories.size()) - kGroupGap;
   document.line({frame.left, frame.top - 4.0}, {frame.left, std::max(bottom, frame.top) + 2.0},
                 {{"class", "k-axis"}, {"stroke", "#4d4d4d"}});
 }
@@ -101,9 +112,13 @@ void draw_groups(SvgDocument& document, const BarChart& chart, const Frame& fram
 std::string note_text(const BarChart& chart) {
   long left_out = 0;
   for (const BarSeries& series : chart.series) {
-    left_out += std::count_if(series.values.begin(), series.values.end(), [](double v) { return !can_draw(v); });
+    left_out += std::count_if(series.values.begin(), series.values.end(),
+                              [](double v) { return !can_draw(v); });
   }
-  return left_out == 0 ? "" : fmt::format("{} missing, not finite or negative (–).", left_out == 1 ? "1 value is" : fmt::format("{} values are", left_out));
+  return left_out == 0
+             ? ""
+             : fmt::format("{} missing, not finite or negative (–).",
+                           left_out == 1 ? "1 value is" : fmt::format("{} values are", left_out));
 }
 
 }  // namespace
@@ -120,11 +135,13 @@ SvgDocument bar_chart(const BarChart& chart) {
     legend.push_back({chart.series[s].name, series_style(static_cast<int>(s)), "currentColor"});
   }
   const int rows = chart.series.size() > 1 ? legend_rows(legend, inner) : 0;
-  const double value_label_top = 8.0 + (kLineHeight + 2.0) * static_cast<double>(title.size()) + rows * kLineHeight;
+  const double value_label_top =
+      8.0 + (kLineHeight + 2.0) * static_cast<double>(title.size()) + rows * kLineHeight;
   frame.top = value_label_top + kLineHeight + 12.0;
-  const double end = frame.top + frame.group_height * static_cast<double>(chart.categories.size()) + 2.0;
-  SvgDocument document(chart.width, end + kLineHeight * static_cast<double>(note_lines.size()), chart.title,
-                       chart.description + (note.empty() ? "" : " " + note), chart.id);
+  const double end =
+      frame.top + frame.group_height * static_cast<double>(chart.categories.size()) + 2.0;
+  SvgDocument document(chart.width, end + kLineHeight * static_cast<double>(note_lines.size()),
+                       chart.title, chart.description + (note.empty() ? "" : " " + note), chart.id);
   draw_paper(document);
   for (std::size_t s = 1; s < legend.size(); ++s) {
     const int kind = static_cast<int>((s - 1) % 5) + 1;

@@ -25,9 +25,10 @@ struct BarChart {
   double width = 720.0;
 };
 
-/// Draws `chart`; its height follows from the number of bars. Values that are not finite or below zero get
-/// no bar and are counted in a note.
-/// @throws ValueError if a series has another number of values (or labels, if any) than categories, or
+/// Draws `chart`; its height follows from the number of bars. Values that are not finite or below
+/// zero get no bar and are counted in a note.
+/// @throws ValueError if a series has another number of values (or labels, if any) than categories,
+/// or
 ///         `width` < 240.
 SvgDocument bar_chart(const BarChart& chart);
 

@@ -31,7 +31,8 @@ bool is_inside_code_point(const std::string& text, std::size_t i) {
   return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
 }
 
-/// Bytes of the longest start of `text` that fits into `width`; one code point at least.
+/// Bytes of the longest start of `text` that fits into `width`, up to a joint such as '-' if it has
+/// one; one code point at least.
 std::size_t fitting_prefix(const std::string& text, double width, double font_size) {
   const auto next = [&](std::size_t i) {
     do ++i;
@@ -39,8 +40,12 @@ std::size_t fitting_prefix(const std::string& text, double width, double font_si
     return i;
   };
   std::size_t end = std::min(next(0), text.size());
-  while (end < text.size() && text_width(text.substr(0, next(end)), font_size) <= width) end = next(end);
-  return end;
+  while (end < text.size() && text_width(text.substr(0, next(end)), font_size) <= width) {
+    end = next(end);
+  }
+  if (end == text.size()) return end;
+  const std::size_t joint = text.substr(0, end).find_last_of("-_./");
+  return joint == std::string::npos ? end : joint + 1;
 }
 
 }  // namespace
@@ -89,7 +94,8 @@ std::string clip_middle(const std::string& text, double width, double font_size)
   return clipped;
 }
 
-SvgAttributes text_style(const std::string& css_class, const std::string& anchor, double font_size) {
+SvgAttributes text_style(const std::string& css_class, const std::string& anchor,
+                         double font_size) {
   return {{"class", css_class},
           {"fill", css_class == "k-soft" ? "#4d4d4d" : "#1a1a1a"},
           {"font-size", svg_number(font_size)},
@@ -97,7 +103,8 @@ SvgAttributes text_style(const std::string& css_class, const std::string& anchor
 }
 
 void draw_paper(SvgDocument& document) {
-  document.rect({0.0, 0.0}, document.width(), document.height(), {{"class", "k-paper"}, {"fill", "#ffffff"}});
+  document.rect({0.0, 0.0}, document.width(), document.height(),
+                {{"class", "k-paper"}, {"fill", "#ffffff"}});
 }
 
 double draw_title(SvgDocument& document, const std::vector<std::string>& lines, double top) {
@@ -120,21 +127,42 @@ double draw_note(SvgDocument& document, const std::vector<std::string>& lines, d
 
 void draw_marker(SvgDocument& document, SvgPoint center, const SeriesStyle& style) {
   const SvgAttributes paint =
-      style.is_hollow ? SvgAttributes{{"fill", "none"}, {"stroke", "currentColor"}, {"stroke-width", "1.8"}}
-                      : SvgAttributes{{"class", "k-marker"}, {"fill", "currentColor"}, {"stroke", "#ffffff"}};
+      style.is_hollow
+          ? SvgAttributes{{"fill", "none"}, {"stroke", "currentColor"}, {"stroke-width", "1.8"}}
+          : SvgAttributes{{"class", "k-marker"}, {"fill", "currentColor"}, {"stroke", "#ffffff"}};
   const auto polygon = [&](std::vector<SvgPoint> points) {
     for (SvgPoint& point : points) point = {center.x + point.x, center.y + point.y};
     document.polygon(points, paint);
   };
   switch (style.marker) {
-    case MarkerShape::circle: document.circle(center, 4.0, paint); break;
-    case MarkerShape::square: polygon({{-4, -4}, {4, -4}, {4, 4}, {-4, 4}}); break;
-    case MarkerShape::triangle: polygon({{0, -5}, {5, 4}, {-5, 4}}); break;
-    case MarkerShape::diamond: polygon({{0, -5.5}, {5.5, 0}, {0, 5.5}, {-5.5, 0}}); break;
-    case MarkerShape::inverted_triangle: polygon({{0, 5}, {5, -4}, {-5, -4}}); break;
+    case MarkerShape::circle:
+      document.circle(center, 4.0, paint);
+      break;
+    case MarkerShape::square:
+      polygon({{-4, -4}, {4, -4}, {4, 4}, {-4, 4}});
+      break;
+    case MarkerShape::triangle:
+      polygon({{0, -5}, {5, 4}, {-5, 4}});
+      break;
+    case MarkerShape::diamond:
+      polygon({{0, -5.5}, {5.5, 0}, {0, 5.5}, {-5.5, 0}});
+      break;
+    case MarkerShape::inverted_triangle:
+      polygon({{0, 5}, {5, -4}, {-5, -4}});
+      break;
     case MarkerShape::cross:
-      polygon({{-1.5, -5}, {1.5, -5}, {1.5, -1.5}, {5, -1.5}, {5, 1.5}, {1.5, 1.5},
-               {1.5, 5}, {-1.5, 5}, {-1.5, 1.5}, {-5, 1.5}, {-5, -1.5}, {-1.5, -1.5}});
+      polygon({{-1.5, -5},
+               {1.5, -5},
+               {1.5, -1.5},
+               {5, -1.5},
+               {5, 1.5},
+               {1.5, 1.5},
+               {1.5, 5},
+               {-1.5, 5},
+               {-1.5, 1.5},
+               {-5, 1.5},
+               {-5, -1.5},
+               {-1.5, -1.5}});
       break;
   }
 }
@@ -150,7 +178,9 @@ void draw_legend(SvgDocument& document, const std::vector<LegendEntry>& entries,
     document.open_group({{"class", entry.style.css_class}, {"color", entry.style.color}});
     if (entry.fill.empty()) {
       document.line(start, {start.x + kSampleWidth, start.y},
-                    {{"stroke", "currentColor"}, {"stroke-width", "2"}, {"stroke-dasharray", entry.style.dash}});
+                    {{"stroke", "currentColor"},
+                     {"stroke-width", "2"},
+                     {"stroke-dasharray", entry.style.dash}});
       draw_marker(document, {start.x + kSampleWidth / 2.0, start.y}, entry.style);
     } else {
       document.rect({start.x + 4.0, start.y - 6.0}, kSampleWidth - 8.0, 12.0,
@@ -158,7 +188,8 @@ void draw_legend(SvgDocument& document, const std::vector<LegendEntry>& entries,
     }
     document.close_group();
     document.text({start.x + kSampleWidth + 6.0, start.y + 4.0},
-                  clip_middle(entry.name, width - kSampleWidth - 6.0, kFontSize), text_style("k-ink"));
+                  clip_middle(entry.name, width - kSampleWidth - 6.0, kFontSize),
+                  text_style("k-ink"));
   });
 }
 

@@ -66,7 +66,8 @@ std::string cell_text(const HeatMap& map, double value) {
 void draw_cells(SvgDocument& document, const HeatMap& map, const Frame& frame, const Range& range) {
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     const double y = frame.top + kRowHeight * static_cast<double>(r);
-    document.text({frame.left - 7.0, y + 16.0}, clip_middle(map.rows[r], frame.left - 11.0, kSmallFont),
+    document.text({frame.left - 7.0, y + 16.0},
+                  clip_middle(map.rows[r], frame.left - 11.0, kSmallFont),
                   text_style("k-ink", "end", kSmallFont));
     for (std::size_t c = 0; c < map.columns.size(); ++c) {
       const double value = map.values[r * map.columns.size() + c];
@@ -77,9 +78,12 @@ void draw_cells(SvgDocument& document, const HeatMap& map, const Frame& frame, c
       const std::string color = is_finite ? color_of(map, range, value) : "none";
       const std::string text = cell_text(map, value);
       SvgAttributes paint = {{"fill", color}};
-      if (!is_finite) paint.insert(paint.end(), {{"class", "k-axis"}, {"stroke", "#4d4d4d"}, {"stroke-dasharray", "3 3"}});
+      if (!is_finite)
+        paint.insert(paint.end(),
+                     {{"class", "k-axis"}, {"stroke", "#4d4d4d"}, {"stroke-dasharray", "3 3"}});
       document.rect({x + 1.0, y + 1.0}, frame.cell_width - 2.0, kRowHeight - 2.0, paint,
-                    fmt::format("{}, {}: {}", map.rows[r], column, is_finite ? text : "not measured or not finite"));
+                    fmt::format("{}, {}: {}", map.rows[r], column,
+                                is_finite ? text : "not measured or not finite"));
       SvgAttributes style = text_style(is_finite ? "k-cell" : "k-ink", "middle", kSmallFont);
       if (is_finite) style[1].second = text_color_on(color);
       document.text({x + frame.cell_width / 2.0, y + 16.0}, text, style);
@@ -97,8 +101,9 @@ void draw_key(SvgDocument& document, const HeatMap& map, const Range& range, dou
   document.text({4.0, y + 11.0}, low, text_style("k-soft", "start", kSmallFont));
   for (int i = 0; i < kSteps; ++i) {
     const double t = (i + 0.5) / kSteps;
-    document.rect({start + i * kStep, y}, kStep, 13.0,
-                  {{"fill", ramp_color(map.is_dark_low ? 1.0 - t : t)}, {"shape-rendering", "crispEdges"}});
+    document.rect(
+        {start + i * kStep, y}, kStep, 13.0,
+        {{"fill", ramp_color(map.is_dark_low ? 1.0 - t : t)}, {"shape-rendering", "crispEdges"}});
   }
   document.text({start + kSteps * kStep + 6.0, y + 11.0}, cell_text(map, range.high),
                 text_style("k-soft", "start", kSmallFont));
@@ -124,11 +129,13 @@ void draw_column_names(SvgDocument& document, const HeatMap& map, const Frame& f
 
 void check(const HeatMap& map) {
   if (!(map.width >= 240.0)) {
-    throw ValueError(fmt::format("heat_map \"{}\": width {}, expected at least 240", map.title, map.width));
+    throw ValueError(
+        fmt::format("heat_map \"{}\": width {}, expected at least 240", map.title, map.width));
   }
   if (map.values.size() != map.rows.size() * map.columns.size()) {
-    throw ValueError(fmt::format("heat_map \"{}\": {} values, expected {} rows x {} columns", map.title,
-                                 map.values.size(), map.rows.size(), map.columns.size()));
+    throw ValueError(fmt::format("heat_map \"{}\": {} values, expected {} rows x {} columns",
+                                 map.title, map.values.size(), map.rows.size(),
+                                 map.columns.size()));
   }
 }
 
@@ -140,11 +147,17 @@ SvgDocument heat_map(const HeatMap& map) {
   const double inner = map.width - 8.0;
   const std::vector<std::string> title = wrap_text(map.title, inner, kTitleSize);
   const std::string note =
-      range.not_finite == 0 ? "" : fmt::format("{} not measured or not finite (–).", range.not_finite == 1 ? "1 cell" : fmt::format("{} cells", range.not_finite));
+      range.not_finite == 0
+          ? ""
+          : fmt::format(
+                "{} not measured or not finite (–).",
+                range.not_finite == 1 ? "1 cell" : fmt::format("{} cells", range.not_finite));
   double name_width = 0.0;
   std::size_t name_lines = 1;
-  for (const std::string& row : map.rows) name_width = std::max(name_width, text_width(row, kSmallFont));
-  for (const std::string& column : map.columns) name_lines = std::max(name_lines, split_lines(column).size());
+  for (const std::string& row : map.rows)
+    name_width = std::max(name_width, text_width(row, kSmallFont));
+  for (const std::string& column : map.columns)
+    name_lines = std::max(name_lines, split_lines(column).size());
 
   Frame frame;
   frame.left = std::min(name_width + 12.0, 0.42 * map.width);

@@ -21,8 +21,8 @@ struct HeatMap {
   double width = 720.0;
 };
 
-/// Draws `map`; its height follows from the number of rows. Cells that are not finite have a dash in
-/// a dashed frame and are counted in a note.
+/// Draws `map`; its height follows from the number of rows. Cells that are not finite have a dash
+/// in a dashed frame and are counted in a note.
 /// @throws ValueError if there are not rows x columns values, or `width` < 240.
 SvgDocument heat_map(const HeatMap& map);
 

@@ -21,15 +21,20 @@ std::string html_cell(const HtmlCell& cell) {
 
 }  // namespace
 
-std::string html_paragraph(const std::string& text) { return "<p>" + xml_escape(text) + "</p>\n"; }
+std::string html_paragraph(const std::string& text) {
+  return "<p>" + xml_escape(text) + "</p>\n";
+}
 
 std::string html_table(const HtmlTable& table) {
-  std::string out = fmt::format("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n"
-                                "<caption><span>{}</span></caption>\n<thead><tr>",
-                                xml_escape(table.caption), xml_escape(table.caption));
+  std::string out = fmt::format(
+      "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n"
+      "<caption><span>{}</span></caption>\n<thead><tr>",
+      xml_escape(table.caption), xml_escape(table.caption));
   for (std::size_t i = 0; i < table.header.size(); ++i) {
-    const bool is_number = !table.rows.empty() && i < table.rows[0].size() && table.rows[0][i].is_number;
-    out += fmt::format("<th scope=\"col\"{}>{}</th>", is_number ? " class=\"number\"" : "", xml_escape(table.header[i]));
+    const bool is_number =
+        !table.rows.empty() && i < table.rows[0].size() && table.rows[0][i].is_number;
+    out += fmt::format("<th scope=\"col\"{}>{}</th>", is_number ? " class=\"number\"" : "",
+                       xml_escape(table.header[i]));
   }
   out += "</tr></thead>\n<tbody>\n";
   for (const std::vector<HtmlCell>& row : table.rows) {
@@ -41,16 +46,22 @@ std::string html_table(const HtmlTable& table) {
 }
 
 std::string html_details(const std::string& summary, const std::string& content_html) {
-  return fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", xml_escape(summary), content_html);
+  return fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", xml_escape(summary),
+                     content_html);
 }
 
 std::string html_figure(const std::string& id,
                         const std::function<SvgDocument(double width, const std::string& id)>& draw,
                         const std::string& reading) {
-  std::string out = fmt::format("<figure id=\"{}\" tabindex=\"0\" aria-labelledby=\"{}-caption\">\n", id, id);
+  std::string out =
+      fmt::format("<figure id=\"{}\" tabindex=\"0\" aria-labelledby=\"{}-caption\">\n", id, id);
   out += "<div class=\"wide\">" + draw(kWideChart, id + "-wide").to_inline_string() + "</div>\n";
-  out += "<div class=\"narrow\">" + draw(kNarrowChart, id + "-narrow").to_inline_string() + "</div>\n";
-  return out + fmt::format("<figcaption id=\"{}-caption\"><strong>How to read it:</strong> {}</figcaption>\n</figure>\n", id, xml_escape(reading));
+  out +=
+      "<div class=\"narrow\">" + draw(kNarrowChart, id + "-narrow").to_inline_string() + "</div>\n";
+  return out + fmt::format(
+                   "<figcaption id=\"{}-caption\"><strong>How to read it:</strong> "
+                   "{}</figcaption>\n</figure>\n",
+                   id, xml_escape(reading));
 }
 
 }  // namespace kitchen::report

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
-/// Pieces of an HTML page. Arguments named `*_html` are markup; all others are plain text and get escaped.
+/// Pieces of an HTML page. Arguments named `*_html` are markup; all others are plain text and get
+/// escaped.
 namespace kitchen::report {
 
 struct HtmlCell {
   std::string text;
-  bool is_number = false;     ///< set in line at the right
-  bool is_marked = false;     ///< on a marked ground
+  bool is_number = false;  ///< set in line at the right
+  bool is_marked = false;  ///< on a marked ground
   bool is_row_header = false;
 };
 
@@ -30,8 +31,8 @@ std::string html_table(const HtmlTable& table);
 /// A part that opens on demand.
 std::string html_details(const std::string& summary, const std::string& content_html);
 
-/// A figure for wide and for narrow pages, drawn by `draw(width, id)` for each, so that text keeps its size
-/// on a phone.
+/// A figure for wide and for narrow pages, drawn by `draw(width, id)` for each, so that text keeps
+/// its size on a phone.
 /// @param reading How to read the figure, in words; the caption, behind "How to read it:".
 std::string html_figure(const std::string& id,
                         const std::function<SvgDocument(double width, const std::string& id)>& draw,

@@ -48,34 +48,44 @@ std::string notes_html(const std::vector<RunSummary>& runs) {
 std::string head_html(const std::string& title) {
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n"
-         "<title>" + xml_escape(title) + "</title>\n<style>" + page_style() + "</style>\n</head>\n";
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+         "'unsafe-inline'\"/>\n"
+         "<title>" +
+         xml_escape(title) + "</title>\n<style>" + page_style() + "</style>\n</head>\n";
 }
 
 }  // namespace
 
 std::string render_report(const std::vector<RunSummary>& given, const ReportOptions& options) {
-  if (given.empty()) throw ValueError("render_report: no run is given, expected at least one run folder");
+  if (given.empty())
+    throw ValueError("render_report: no run is given, expected at least one run folder");
   const std::vector<RunSummary> runs = with_distinct_names(given);
   const std::string title = options.title.empty() ? default_title(runs) : options.title;
   std::string links;
   std::string body;
   for (const ReportSection& section :
-       {results_section(runs), loss_section(runs, options), course_section(runs), quantization_section(runs),
-        time_section(runs), samples_section(runs), settings_section(runs), glossary_section(), files_section(runs)}) {
+       {results_section(runs), loss_section(runs, options), course_section(runs),
+        quantization_section(runs), time_section(runs), samples_section(runs),
+        settings_section(runs), glossary_section(), files_section(runs)}) {
     if (section.content_html.empty()) continue;
-    links += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", section.id, xml_escape(section.title));
-    body += fmt::format("<section id=\"{}\" tabindex=\"-1\" aria-labelledby=\"{}-title\">\n<h2 id=\"{}-title\">{}</h2>\n"
-                        "{}</section>\n", section.id, section.id, section.id, xml_escape(section.title),
-                        section.content_html);
+    links +=
+        fmt::format("<li><a href=\"#{}\">{}</a></li>\n", section.id, xml_escape(section.title));
+    body += fmt::format(
+        "<section id=\"{}\" tabindex=\"-1\" aria-labelledby=\"{}-title\">\n<h2 "
+        "id=\"{}-title\">{}</h2>\n"
+        "{}</section>\n",
+        section.id, section.id, section.id, xml_escape(section.title), section.content_html);
   }
-  return head_html(title) + "<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header>\n<h1>" +
-         xml_escape(title) + "</h1>\n<p class=\"lead\">" + xml_escape(headline(runs)) + "</p>\n" + notes_html(runs) +
-         "<nav aria-label=\"Contents\">\n<ul>\n" + links + "</ul>\n</nav>\n</header>\n<main id=\"main\" tabindex=\"-1\">\n" +
-         body + "</main>\n</body>\n</html>\n";
+  return head_html(title) +
+         "<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header>\n<h1>" +
+         xml_escape(title) + "</h1>\n<p class=\"lead\">" + xml_escape(headline(runs)) + "</p>\n" +
+         notes_html(runs) + "<nav aria-label=\"Contents\">\n<ul>\n" + links +
+         "</ul>\n</nav>\n</header>\n<main id=\"main\" tabindex=\"-1\">\n" + body +
+         "</main>\n</body>\n</html>\n";
 }
 
-void write_report(const std::vector<RunSummary>& runs, const std::string& path, const ReportOptions& options) {
+void write_report(const std::vector<RunSummary>& runs, const std::string& path,
+                  const ReportOptions& options) {
   const std::string page = render_report(runs, options);
   // The process id keeps two writers of one page out of each other's way.
   const std::string temporary = fmt::format("{}.{}.partial", path, ::getpid());
@@ -86,7 +96,8 @@ void write_report(const std::vector<RunSummary>& runs, const std::string& path, 
     file.flush();
     if (!file) {
       std::filesystem::remove(temporary, ignored);
-      throw IOError(path + ": cannot be written; check that its folder exists, is writable and has space");
+      throw IOError(path +
+                    ": cannot be written; check that its folder exists, is writable and has space");
     }
   }
   std::error_code error;

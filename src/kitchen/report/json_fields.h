@@ -10,15 +10,18 @@
 #include <optional>
 #include <string>
 
-/// Typed access to the fields of a JSON object whose errors name the place. For sources of report/ only.
+/// Typed access to the fields of a JSON object whose errors name the place. For sources of report/
+/// only.
 namespace kitchen::report {
 
 /// One JSON object and where it stands, e.g. "run/metrics.jsonl:12".
 class JsonFields {
  public:
-  JsonFields(const nlohmann::json& object, std::string place) : object_(object), place_(std::move(place)) {
+  JsonFields(const nlohmann::json& object, std::string place)
+      : object_(object), place_(std::move(place)) {
     if (!object.is_object()) {
-      throw ValueError(fmt::format("{}: found {}, expected a JSON object", place_, object.type_name()));
+      throw ValueError(
+          fmt::format("{}: found {}, expected a JSON object", place_, object.type_name()));
     }
   }
 
@@ -40,7 +43,8 @@ class JsonFields {
   [[nodiscard]] std::int64_t count(const char* key) const {
     const nlohmann::json& value = required(key, "a whole number >= 0");
     const bool fits = value.is_number_unsigned() &&
-                      value.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+                      value.get<std::uint64_t>() <=
+                          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (!fits) fail(key, value, "a whole number >= 0");
     return value.get<std::int64_t>();
   }
@@ -55,14 +59,16 @@ class JsonFields {
   [[nodiscard]] const nlohmann::json& required(const char* key, const char* expected) const {
     const auto found = object_.find(key);
     if (found == object_.end()) {
-      throw ValueError(fmt::format("{}: key \"{}\" is missing, expected {}", place_, key, expected));
+      throw ValueError(
+          fmt::format("{}: key \"{}\" is missing, expected {}", place_, key, expected));
     }
     return *found;
   }
 
   [[noreturn]] void fail(const char* key, const nlohmann::json& value, const char* expected) const {
-    throw ValueError(fmt::format("{}: \"{}\" is {}, expected {}", place_, key,
-                                 value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), expected));
+    throw ValueError(fmt::format(
+        "{}: \"{}\" is {}, expected {}", place_, key,
+        value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), expected));
   }
 
   const nlohmann::json& object_;

@@ -30,10 +30,11 @@ struct LineChart {
   ChartAxis y;
   std::vector<LineSeries> series;
   double width = 720.0;
-  double height = 380.0;
+  double height = 380.0;  ///< of a chart with one line each of title and legend; more add to it
 };
 
-/// Draws `chart` with round ticks, a legend, and the name of each curve at its end where there is room.
+/// Draws `chart` with round ticks, a legend, and the name of each curve at its end where there is
+/// room.
 /// @throws ValueError if a series has not as many x as y, or `width` < 240 or `height` < 200.
 SvgDocument line_chart(const LineChart& chart);
 

@@ -19,7 +19,8 @@ double to_linear(double srgb) {
 
 int to_srgb_byte(double linear) {
   const double value = std::clamp(linear, 0.0, 1.0);
-  const double srgb = value <= 0.0031308 ? 12.92 * value : 1.055 * std::pow(value, 1.0 / 2.4) - 0.055;
+  const double srgb =
+      value <= 0.0031308 ? 12.92 * value : 1.055 * std::pow(value, 1.0 / 2.4) - 0.055;
   return static_cast<int>(std::lround(255.0 * srgb));
 }
 
@@ -39,8 +40,8 @@ std::string oklab_to_hex(double lightness, double a, double b) {
 SeriesStyle series_style(int index) {
   static const std::array<const char*, kNumColors> kColors = {"#0072b2", "#b84500", "#00785a",
                                                               "#882255", "#7a5f00", "#505050"};
-  static const std::array<const char*, kNumColors> kDashes = {"none", "7 4", "2 3", "10 3 2 3", "4 2",
-                                                              "12 4"};
+  static const std::array<const char*, kNumColors> kDashes = {"none",     "7 4", "2 3",
+                                                              "10 3 2 3", "4 2", "12 4"};
   const int color = index % kNumColors;
   const auto at = [](const auto& values, int i) { return values[static_cast<std::size_t>(i)]; };
   return {at(kColors, color), fmt::format("k-c{}", color),
@@ -59,7 +60,8 @@ std::string ramp_color(double t) {
 
 double relative_luminance(const std::string& color) {
   const auto channel = [&](std::size_t at) {
-    return to_linear(static_cast<double>(std::strtol(color.substr(at, 2).c_str(), nullptr, 16)) / 255.0);
+    return to_linear(static_cast<double>(std::strtol(color.substr(at, 2).c_str(), nullptr, 16)) /
+                     255.0);
   };
   return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
 }

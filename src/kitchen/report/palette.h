@@ -18,10 +18,12 @@ struct SeriesStyle {
 /// Style of series `index` >= 0. Any two of the first 36 differ in dash or marker.
 SeriesStyle series_style(int index);
 
-/// Colours whose lightness falls evenly from light yellow (`t` = 0) to dark blue (`t` = 1), as "#rrggbb".
+/// Colours whose lightness falls evenly from light yellow (`t` = 0) to dark blue (`t` = 1), as
+/// "#rrggbb".
 ///
 /// Lightness alone orders them, so a grey copy keeps the order. `t` is clamped to [0, 1].
-/// @source Björn Ottosson, "A perceptual color space for image processing", 2020: the OKLab matrices.
+/// @source Björn Ottosson, "A perceptual color space for image processing", 2020: the OKLab
+/// matrices.
 std::string ramp_color(double t);
 
 /// Relative luminance in [0, 1] of "#rrggbb".

@@ -36,9 +36,11 @@ std::size_t index_of(std::vector<T>& values, const T& value) {
 
 /// The six uses of a linear layer in the order of a step, then whatever else was measured.
 std::vector<std::string> column_order(const RunSummary& run) {
-  constexpr std::array<const char*, 6> kUses = {"x\nfprop", "w\nfprop", "g\ndgrad", "w\ndgrad", "g\nwgrad", "x\nwgrad"};
+  constexpr std::array<const char*, 6> kUses = {"x\nfprop", "w\nfprop", "g\ndgrad",
+                                                "w\ndgrad", "g\nwgrad", "x\nwgrad"};
   std::vector<std::string> found;
-  for (const QuantizationError& error : run.quantization) index_of(found, error.operand + '\n' + error.gemm);
+  for (const QuantizationError& error : run.quantization)
+    index_of(found, error.operand + '\n' + error.gemm);
   std::vector<std::string> ordered;
   for (const char* use : kUses) {
     if (std::find(found.begin(), found.end(), use) != found.end()) ordered.emplace_back(use);
@@ -56,7 +58,8 @@ std::map<std::string, double> seconds_by_op(const RunSummary& run) {
 std::vector<std::string> ops_by_time(const std::vector<RunSummary>& runs) {
   std::map<std::string, double> longest;
   for (const RunSummary& run : runs) {
-    for (const auto& [op, seconds] : seconds_by_op(run)) longest[op] = std::max(longest[op], seconds);
+    for (const auto& [op, seconds] : seconds_by_op(run))
+      longest[op] = std::max(longest[op], seconds);
   }
   std::vector<std::pair<double, std::string>> order;
   for (const auto& [op, seconds] : longest) order.emplace_back(-seconds, op);
@@ -79,7 +82,8 @@ BarSeries op_bars(const RunSummary& run, const std::vector<std::string>& ops, st
   }
   BarSeries bars{run.name, std::move(values), {}};
   for (const double value : bars.values) {
-    bars.labels.push_back(fmt::format("{} s ({:.0f} %)", seconds_text(value), total > 0.0 ? 100.0 * value / total : 0.0));
+    bars.labels.push_back(fmt::format("{} s ({:.0f} %)", seconds_text(value),
+                                      total > 0.0 ? 100.0 * value / total : 0.0));
   }
   return bars;
 }
@@ -109,8 +113,8 @@ std::vector<double> smooth(const std::vector<double>& values, int half_window) {
   return means;
 }
 
-LineChart metric_chart(const std::vector<RunSummary>& runs, MetricField field, const std::string& title,
-                       const std::string& label) {
+LineChart metric_chart(const std::vector<RunSummary>& runs, MetricField field,
+                       const std::string& title, const std::string& label) {
   LineChart chart;
   chart.title = title;
   chart.description = fmt::format("{} over training steps, one curve a run.", label);
@@ -143,7 +147,9 @@ LineChart difference_chart(const std::vector<RunSummary>& runs) {
   LineChart chart;
   if (runs.size() < 2) return chart;
   chart.title = "Validation loss minus that of " + runs[0].name;
-  chart.description = "Difference of the validation losses over training steps; above zero is worse than the first run.";
+  chart.description =
+      "Difference of the validation losses over training steps; above zero is worse than the first "
+      "run.";
   chart.x.label = "step";
   chart.y.label = "difference (nats a token)";
   std::map<std::int64_t, double> first;
@@ -174,7 +180,8 @@ std::string common_prefix(const std::vector<std::string>& modules) {
   if (modules.size() < 2) return "";
   std::string prefix = modules[0];
   for (const std::string& module : modules) {
-    const auto differs = std::mismatch(prefix.begin(), prefix.end(), module.begin(), module.end()).first;
+    const auto differs =
+        std::mismatch(prefix.begin(), prefix.end(), module.begin(), module.end()).first;
     prefix.erase(differs, prefix.end());
   }
   const std::size_t point = prefix.rfind('.');
@@ -197,8 +204,9 @@ HeatMap quantization_map(const RunSummary& run) {
   }
   const std::size_t cut = common_prefix(modules).size();
   for (const std::string& module : modules) map.rows.push_back(module.substr(cut));
-  map.description = fmt::format("{} layers by {} operand uses; the table below the figure holds the same numbers.",
-                                map.rows.size(), map.columns.size());
+  map.description = fmt::format(
+      "{} layers by {} operand uses; the table below the figure holds the same numbers.",
+      map.rows.size(), map.columns.size());
   return map;
 }
 
@@ -210,7 +218,8 @@ BarChart op_time_chart(const std::vector<RunSummary>& runs) {
   const std::vector<std::string> ops = ops_by_time(runs);
   const std::size_t shown = std::min(ops.size(), kMaxOps);
   chart.categories.assign(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(shown));
-  if (ops.size() > shown) chart.categories.back() = fmt::format("{} others", ops.size() - shown + 1);
+  if (ops.size() > shown)
+    chart.categories.back() = fmt::format("{} others", ops.size() - shown + 1);
   for (const RunSummary& run : runs) chart.series.push_back(op_bars(run, ops, shown));
   return chart;
 }

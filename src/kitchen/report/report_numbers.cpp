@@ -32,7 +32,11 @@ std::string count_text(std::int64_t count) {
 }
 
 std::string seconds_text(double seconds) {
-  return fmt::format("{:.{}f}", seconds, seconds >= 100.0 ? 0 : seconds >= 10.0 ? 1 : seconds >= 1.0 ? 2 : 3);
+  return fmt::format("{:.{}f}", seconds,
+                     seconds >= 100.0  ? 0
+                     : seconds >= 10.0 ? 1
+                     : seconds >= 1.0  ? 2
+                                       : 3);
 }
 
 std::string bytes_text(std::uintmax_t bytes) {

@@ -3,7 +3,6 @@
 #include "kitchen/report/html_parts.h"
 #include "kitchen/report/report_figures.h"
 #include "kitchen/report/report_numbers.h"
-#include "kitchen/report/xml_escape.h"
 
 #include <fmt/format.h>
 
@@ -29,22 +28,33 @@ std::optional<double> tokens_seen(const RunSummary& run) {
   return std::nullopt;
 }
 
-HtmlCell number_cell(std::string text) { return {std::move(text), true, false, false}; }
-HtmlCell header_cell(std::string text) { return {std::move(text), false, false, true}; }
-HtmlCell text_cell(std::string text) { return {std::move(text), false, false, false}; }
-
-bool has_drawable_series(const LineChart& chart) {
-  return std::any_of(chart.series.begin(), chart.series.end(), [](const LineSeries& s) { return !s.x.empty(); });
+HtmlCell number_cell(std::string text) {
+  return {std::move(text), true, false, false};
+}
+HtmlCell header_cell(std::string text) {
+  return {std::move(text), false, false, true};
+}
+HtmlCell text_cell(std::string text) {
+  return {std::move(text), false, false, false};
 }
 
-std::string line_figure(const std::string& id, LineChart chart, const std::string& reading, double height = 400.0) {
-  return html_figure(id, [&](double width, const std::string& chart_id) {
-    LineChart sized = chart;
-    sized.id = chart_id;
-    sized.width = width;
-    sized.height = width < 500.0 ? 330.0 : height;
-    return line_chart(sized);
-  }, reading);
+bool has_drawable_series(const LineChart& chart) {
+  return std::any_of(chart.series.begin(), chart.series.end(),
+                     [](const LineSeries& s) { return !s.x.empty(); });
+}
+
+std::string line_figure(const std::string& id, LineChart chart, const std::string& reading,
+                        double height = 400.0) {
+  return html_figure(
+      id,
+      [&](double width, const std::string& chart_id) {
+        LineChart sized = chart;
+        sized.id = chart_id;
+        sized.width = width;
+        sized.height = width < 500.0 ? 330.0 : height;
+        return line_chart(sized);
+      },
+      reading);
 }
 
 /// The curves of `chart` as a table of at most kMaxTableRows steps, the last one among them.
@@ -65,12 +75,14 @@ std::string numbers_of(const LineChart& chart, int decimals) {
     std::vector<HtmlCell> row = {{count_text(static_cast<std::int64_t>(step)), true, false, true}};
     for (std::size_t i = 1; i < table.header.size(); ++i) {
       const auto found = values.find(table.header[i]);
-      row.push_back(number_cell(found == values.end() ? "–" : number_text(found->second, decimals)));
+      row.push_back(
+          number_cell(found == values.end() ? "–" : number_text(found->second, decimals)));
     }
     table.rows.push_back(std::move(row));
   }
-  const std::string summary = stride > 1 ? fmt::format("Numbers of this figure (one step in {})", stride)
-                                         : std::string("Numbers of this figure");
+  const std::string summary = stride > 1
+                                  ? fmt::format("Numbers of this figure (one step in {})", stride)
+                                  : std::string("Numbers of this figure");
   return html_details(summary, html_table(table));
 }
 
@@ -78,7 +90,8 @@ std::string numbers_of(const LineChart& chart, int decimals) {
 std::optional<double> difference_to_first(const RunSummary& run, const RunSummary& first) {
   const MetricPoint* last = run.final_validation();
   const MetricPoint* base = first.final_validation();
-  if (&run == &first || last == nullptr || base == nullptr || last->step != base->step) return std::nullopt;
+  if (&run == &first || last == nullptr || base == nullptr || last->step != base->step)
+    return std::nullopt;
   return relative_percent(last->val_loss, base->val_loss);
 }
 
@@ -86,11 +99,13 @@ std::string headline_of_many(const std::vector<RunSummary>& runs) {
   const RunSummary* best = nullptr;
   for (const RunSummary& run : runs) {
     const auto loss = final_loss(run);
-    if (loss && std::isfinite(*loss) && (best == nullptr || *loss < *final_loss(*best))) best = &run;
+    if (loss && std::isfinite(*loss) && (best == nullptr || *loss < *final_loss(*best)))
+      best = &run;
   }
-  if (best == nullptr) return fmt::format("{} runs, none of which measured a finite validation loss.", runs.size());
-  return fmt::format("{} runs; the lowest final validation loss is {:.4f}, of {} after {} steps.", runs.size(),
-                     *final_loss(*best), best->name, best->final_validation()->step);
+  if (best == nullptr)
+    return fmt::format("{} runs, none of which measured a finite validation loss.", runs.size());
+  return fmt::format("{} runs; the lowest final validation loss is {:.4f}, of {} after {} steps.",
+                     runs.size(), *final_loss(*best), best->name, best->final_validation()->step);
 }
 
 std::vector<HtmlCell> result_row(const RunSummary& run, const RunSummary& first) {
@@ -113,14 +128,26 @@ std::vector<HtmlCell> result_row(const RunSummary& run, const RunSummary& first)
 /// Warns where the runs did not see as much text, since then their losses are not to be compared.
 std::string fairness_note(const std::vector<RunSummary>& runs) {
   for (const RunSummary& run : runs) {
-    const bool same_steps = run.metrics.empty() == runs[0].metrics.empty() &&
-                            (run.metrics.empty() || run.metrics.back().step == runs[0].metrics.back().step);
+    const bool same_steps =
+        run.metrics.empty() == runs[0].metrics.empty() &&
+        (run.metrics.empty() || run.metrics.back().step == runs[0].metrics.back().step);
     if (!same_steps || tokens_seen(run) != tokens_seen(runs[0])) {
-      return "<p class=\"notes\">The runs differ in steps or tokens: compare their curves at the same step, not their "
-             "last values.</p>\n";
+      return "<p class=\"notes\">The runs differ in steps or tokens: compare their curves at the "
+             "same step, not their last values.</p>\n";
     }
   }
   return "";
+}
+
+std::string difference_figure(const std::vector<RunSummary>& runs) {
+  const LineChart chart = difference_chart(runs);
+  if (!has_drawable_series(chart)) return "";
+  const std::string reading = fmt::format(
+      "The same measurements, with the first run subtracted, so that a small gap becomes "
+      "visible. Above zero is worse than {}. A gap that keeps growing points at the recipe; "
+      "one that wavers around zero is noise.",
+      runs[0].name);
+  return line_figure("loss-difference", chart, reading, 300.0) + numbers_of(chart, 4);
 }
 
 }  // namespace
@@ -134,12 +161,15 @@ std::string headline(const std::vector<RunSummary>& runs) {
     if (last == nullptr) {
       text += fmt::format("{} measured no validation loss.", run.name);
     } else if (!std::isfinite(*last->val_loss)) {
-      text += fmt::format("{} diverged: after {} steps its validation loss is not finite.", run.name, last->step);
+      text += fmt::format("{} diverged: after {} steps its validation loss is not finite.",
+                          run.name, last->step);
     } else {
       const auto percent = difference_to_first(run, runs[0]);
-      text += fmt::format("{} ends at a validation loss of {:.4f} after {} steps{}.", run.name, *last->val_loss,
-                          last->step, percent && std::isfinite(*percent)
-                              ? fmt::format(", {} against {}", percent_text(percent), runs[0].name) : "");
+      text += fmt::format("{} ends at a validation loss of {:.4f} after {} steps{}.", run.name,
+                          *last->val_loss, last->step,
+                          percent && std::isfinite(*percent)
+                              ? fmt::format(", {} against {}", percent_text(percent), runs[0].name)
+                              : "");
     }
   }
   return text;
@@ -147,69 +177,73 @@ std::string headline(const std::vector<RunSummary>& runs) {
 
 ReportSection results_section(const std::vector<RunSummary>& runs) {
   HtmlTable table;
-  table.caption = "One row a run; the difference is that of the final validation loss to the first run";
-  table.header = {"run", "final validation loss", "difference", "perplexity", "steps", "tokens", "tokens/s", "recipe"};
+  table.caption =
+      "One row a run; the difference is that of the final validation loss to the first run";
+  table.header = {
+      "run",   "final validation loss", "difference", "perplexity", "steps", "tokens", "tokens/s",
+      "recipe"};
   for (const RunSummary& run : runs) table.rows.push_back(result_row(run, runs[0]));
   std::string html = html_table(table);
   if (runs.size() > 1) {
     html += fairness_note(runs) +
-            html_paragraph("A difference means something only if it exceeds the spread between seeds: train each "
-                           "recipe with several seeds before you call one better. Tokens/s is the median over the log "
-                           "lines and belongs to the machine that ran.");
+            html_paragraph(
+                "A difference means something only if it exceeds the spread between seeds: train "
+                "each recipe with several seeds before you call one better. Tokens/s is the median "
+                "over the log lines and belongs to the machine that ran.");
   }
   return {"results", "Results", html};
 }
 
 ReportSection loss_section(const std::vector<RunSummary>& runs, const ReportOptions& options) {
+  constexpr const char* kLossLabel = "loss (nats a token)";
   std::string html;
   LineChart training =
-      smoothed(metric_chart(runs, &MetricPoint::train_loss, "Training loss by step", "loss (nats a token)"));
+      smoothed(metric_chart(runs, &MetricPoint::train_loss, "Training loss by step", kLossLabel));
   training.y.is_log = options.log_loss;
   if (has_drawable_series(training)) {
-    html += line_figure("training-loss", training,
-                        std::string("The thin light line is the loss of each step, which jumps because each step sees "
-                                    "other text; the strong line is its mean over about 2 % of the steps around. "
-                                    "Lower is better.") +
-                            (runs.size() > 1 ? " Curves on top of each other mean that the recipe costs nothing here."
-                                             : "")) +
-            numbers_of(training, 4);
+    std::string reading =
+        "The thin light line is the loss of each step, which jumps because each step sees "
+        "other text; the strong line is its mean over about 2 % of the steps around. Lower is "
+        "better.";
+    if (runs.size() > 1) {
+      reading += " Curves on top of each other mean that the recipe costs nothing here.";
+    }
+    html += line_figure("training-loss", training, reading) + numbers_of(training, 4);
   }
-  LineChart validation = metric_chart(runs, &MetricPoint::val_loss, "Validation loss by step", "loss (nats a token)");
+  LineChart validation =
+      metric_chart(runs, &MetricPoint::val_loss, "Validation loss by step", kLossLabel);
   validation.y.is_log = options.log_loss;
   for (LineSeries& series : validation.series) series.marks_points = true;
   if (has_drawable_series(validation)) {
-    html += line_figure("validation-loss", validation,
-                        "One marker for each measurement on text that the model never learned from. "
-                        "If it rises while the training loss falls, the model learns its text by heart.") +
-            numbers_of(validation, 4);
+    const std::string reading =
+        "One marker for each measurement on text that the model never learned from. If it "
+        "rises while the training loss falls, the model learns its text by heart.";
+    html += line_figure("validation-loss", validation, reading) + numbers_of(validation, 4);
   }
-  const LineChart difference = difference_chart(runs);
-  if (has_drawable_series(difference)) {
-    html += line_figure("loss-difference", difference,
-                        "The same measurements, with the first run subtracted, so that a small gap "
-                        "becomes visible. Above zero is worse than " + runs[0].name + ". A gap that keeps growing is a "
-                        "defect of the recipe; one that wavers around zero is noise.", 300.0) +
-            numbers_of(difference, 4);
-  }
-  return {"loss", "Loss", html};
+  return {"loss", "Loss", html + difference_figure(runs)};
 }
 
 ReportSection course_section(const std::vector<RunSummary>& runs) {
   std::string html;
-  LineChart norm = smoothed(metric_chart(runs, &MetricPoint::grad_norm, "Gradient norm by step", "norm (log scale)"));
+  LineChart norm = smoothed(
+      metric_chart(runs, &MetricPoint::grad_norm, "Gradient norm by step", "norm (log scale)"));
   norm.y.is_log = true;
   if (has_drawable_series(norm)) {
     html += line_figure("gradient-norm", norm,
-                        "The size of the gradient before clipping, on a logarithmic axis; thin for "
-                        "each step, strong for the mean around. A single peak is a hard batch; a rise without return, or a gap where values were not finite, is where "
-                        "a run went wrong.", 320.0) +
+                        "The size of the gradient before clipping, on a logarithmic axis; thin "
+                        "for each step, strong for the mean around. A single peak is a hard "
+                        "batch; a rise without return, or a gap where values were not finite, "
+                        "is where a run went wrong.",
+                        320.0) +
             numbers_of(norm, 4);
   }
-  const LineChart rate = metric_chart(runs, &MetricPoint::lr, "Learning rate by step", "learning rate");
+  const LineChart rate =
+      metric_chart(runs, &MetricPoint::lr, "Learning rate by step", "learning rate");
   if (has_drawable_series(rate)) {
     html += line_figure("learning-rate", rate,
-                        "The schedule. Compared runs should lie on one curve, else the comparison "
-                        "tells nothing about the recipe.", 260.0) +
+                        "The schedule. Compared runs should lie on one curve, else the "
+                        "comparison tells nothing about the recipe.",
+                        260.0) +
             numbers_of(rate, 6);
   }
   return {"course", "How the training went", html};
@@ -223,10 +257,13 @@ ReportSection time_section(const std::vector<RunSummary>& runs) {
   table.header = {"run", "op", "calls", "seconds", "µs a call"};
   for (const RunSummary& run : runs) {
     for (const OpTime& time : run.op_times) {
-      const auto per_call = time.calls > 0 ? std::optional<double>(1e6 * time.seconds / static_cast<double>(time.calls))
-                                           : std::nullopt;
-      table.rows.push_back({header_cell(run.name), text_cell(time.op), number_cell(count_text(time.calls)),
-                            number_cell(number_text(time.seconds, 3)), number_cell(number_text(per_call, 1))});
+      const auto per_call =
+          time.calls > 0
+              ? std::optional<double>(1e6 * time.seconds / static_cast<double>(time.calls))
+              : std::nullopt;
+      table.rows.push_back(
+          {header_cell(run.name), text_cell(time.op), number_cell(count_text(time.calls)),
+           number_cell(number_text(time.seconds, 3)), number_cell(number_text(per_call, 1))});
     }
   }
   const auto draw = [&](double width, const std::string& id) {
@@ -237,24 +274,11 @@ ReportSection time_section(const std::vector<RunSummary>& runs) {
   };
   return {"time", "Time by op",
           html_figure("op-time", draw,
-                      "Where the run spent its time, the longest op first. A quantized recipe adds "
-                      "casts and gains in the GEMMs, but only on hardware that multiplies in its formats; elsewhere "
-                      "it shows what the recipe does to the loss, not to the time.") +
+                      "Where the run spent its time, the longest op first. A quantized recipe "
+                      "adds casts and gains in the GEMMs, but only on hardware that multiplies "
+                      "in its formats; elsewhere it shows what the recipe does to the loss, "
+                      "not to the time.") +
               html_details("Numbers of this figure", html_table(table))};
-}
-
-ReportSection samples_section(const std::vector<RunSummary>& runs) {
-  std::string html;
-  for (const RunSummary& run : runs) {
-    if (run.samples.empty()) continue;
-    html += fmt::format("<h3>{}</h3>\n<pre tabindex=\"0\" role=\"region\" aria-label=\"Text generated by {}\">{}</pre>\n",
-                        xml_escape(run.name), xml_escape(run.name), xml_escape(run.samples));
-  }
-  if (!html.empty()) {
-    html = html_paragraph("Written by the trained models. Text of small models is grammar at best; it shows that a "
-                          "model learned, the validation loss shows how well.") + html;
-  }
-  return {"samples", "Generated text", html};
 }
 
 }  // namespace kitchen::report

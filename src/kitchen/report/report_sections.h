@@ -15,7 +15,8 @@ struct ReportSection {
   std::string content_html;
 };
 
-/// Who ends where, and by how much they differ from the first run; of many runs only the best. Plain text.
+/// Who ends where, and by how much they differ from the first run; of many runs only the best.
+/// Plain text.
 std::string headline(const std::vector<RunSummary>& runs);
 
 ReportSection results_section(const std::vector<RunSummary>& runs);

@@ -8,24 +8,24 @@
 
 namespace kitchen::report {
 
-/// One line of metrics.jsonl. A value that is absent was not measured; NaN means that it was not finite,
-/// which JSON writes as null.
+/// One line of metrics.jsonl. A value that is absent was not measured; NaN means that it was not
+/// finite, which JSON writes as null.
 struct MetricPoint {
   std::int64_t step = 0;
-  std::optional<double> tokens;        ///< seen so far
-  std::optional<double> train_loss;    ///< nats a token
-  std::optional<double> val_loss;      ///< nats a token
+  std::optional<double> tokens;      ///< seen so far
+  std::optional<double> train_loss;  ///< nats a token
+  std::optional<double> val_loss;    ///< nats a token
   std::optional<double> lr;
-  std::optional<double> grad_norm;     ///< before clipping
+  std::optional<double> grad_norm;  ///< before clipping
   std::optional<double> tokens_per_s;
 };
 
 /// What quantization did to one operand of one GEMM.
 struct QuantizationError {
-  std::string module;   ///< path in the model, e.g. decoder.layers.0.mlp.linear_fc1
-  std::string operand;  ///< x, w or g
-  std::string gemm;     ///< fprop, dgrad or wgrad
-  std::string scheme;   ///< format and granularity
+  std::string module;             ///< path in the model, e.g. decoder.layers.0.mlp.linear_fc1
+  std::string operand;            ///< x, w or g
+  std::string gemm;               ///< fprop, dgrad or wgrad
+  std::string scheme;             ///< format and granularity
   std::optional<double> sqnr_db;  ///< absent where it was null: no noise or no signal
   double saturated = 0.0;         ///< share of elements in [0, 1]
   double underflowed = 0.0;       ///< share of elements in [0, 1]
@@ -54,9 +54,10 @@ struct RunSummary {
   std::vector<std::pair<std::string, std::string>> settings;
   std::vector<QuantizationError> quantization;
   std::vector<OpTime> op_times;
-  std::string samples;             ///< generated text
-  std::vector<RunFile> files;      ///< what was read
-  std::vector<std::string> notes;  ///< what a reader must know, e.g. that a file ended in a torn line
+  std::string samples;         ///< generated text
+  std::vector<RunFile> files;  ///< what was read
+  std::vector<std::string>
+      notes;  ///< what a reader must know, e.g. that a file ended in a torn line
 
   /// The recipe's name by the settings: `recipe`, else `kitchen_config_file`, else
   /// `kitchen_recipe_number`, wherever they are nested and with '-' or '_'; "–" if there is none.
@@ -65,11 +66,12 @@ struct RunSummary {
   [[nodiscard]] const MetricPoint* final_validation() const;
 };
 
-/// Reads a run folder: metrics.jsonl and config.json, and quantization.json, op_times.json and samples.txt
-/// where they exist.
+/// Reads a run folder: metrics.jsonl and config.json, and quantization.json, op_times.json and
+/// samples.txt where they exist.
 ///
-/// A run that crashed is readable: a last line of metrics.jsonl without line end that does not parse is
-/// dropped, and steps that a resumed run logged again count as last logged; both leave a note.
+/// A run that crashed is readable: a last line of metrics.jsonl without line end that does not
+/// parse is dropped, and steps that a resumed run logged again count as last logged; both leave a
+/// note.
 /// @throws IOError    if the folder, metrics.jsonl or config.json is missing or cannot be read.
 /// @throws ValueError for malformed content, naming file, line (metrics.jsonl) or entry, and key.
 RunSummary read_run(const std::string& folder);

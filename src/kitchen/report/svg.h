@@ -22,8 +22,9 @@ std::string svg_number(double value);
 
 /// Builds one SVG image as well-formed XML. The only place of the project that writes SVG.
 ///
-/// Elements appear in the order of the calls. Colours are given as presentation attributes, so that the
-/// file is right by itself, and elements carry classes, so that a page may restyle an inlined image.
+/// Elements appear in the order of the calls. Colours are given as presentation attributes, so that
+/// the file is right by itself, and elements carry classes, so that a page may restyle an inlined
+/// image.
 /// @source Scalable Vector Graphics (SVG) 2, W3C; accessible names by <title> and <desc>.
 class SvgDocument {
  public:
@@ -31,7 +32,8 @@ class SvgDocument {
   /// @param title         Short name, read by screen readers.
   /// @param description   What the picture shows, in words.
   /// @param id            Prefix of the ids inside; unique within a page.
-  /// @throws ValueError if a size is not positive and finite, `title` is empty or `id` is no XML name.
+  /// @throws ValueError if a size is not positive and finite, `title` is empty or `id` is no XML
+  /// name.
   SvgDocument(double width, double height, std::string title, std::string description,
               std::string id);
 
@@ -50,8 +52,8 @@ class SvgDocument {
   /// @throws AssertionError if no group is open.
   void close_group();
 
-  /// Adds a square tile in colour `color`: rising lines (`kind` 1), dots (2), crossed (3), falling (4) or
-  /// level lines (5).
+  /// Adds a square tile in colour `color`: rising lines (`kind` 1), dots (2), crossed (3), falling
+  /// (4) or level lines (5).
   /// @returns the paint `url(#...)` to be used as a fill.
   std::string add_hatch(int kind, const std::string& color, const std::string& css_class);
 

@@ -10,7 +10,9 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 /// Length in bytes of the code point at the start of `text` if XML allows it there, else 0.
 std::size_t valid_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i])); };
+  const auto byte = [&](std::size_t i) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i]));
+  };
   const std::uint32_t lead = byte(0);
   if (lead < 0x80) {
     return lead >= 0x20 ? (lead == 0x7F ? 0 : 1) : (lead == '\t' || lead == '\n' || lead == '\r');
@@ -37,12 +39,23 @@ std::string xml_escape(std::string_view text) {
   while (!text.empty()) {
     const std::size_t length = valid_length(text);
     switch (text.front()) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += length == 0 ? kReplacement : text.substr(0, length);
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += length == 0 ? kReplacement : text.substr(0, length);
     }
     text.remove_prefix(length == 0 ? 1 : length);
   }
