@@ -115,8 +115,8 @@ TEST(BatchSampler, PermutationVisitsEveryPlaceOnce) {
 
 // labels: train.BatchSampler
 TEST(BatchSampler, PermutationLooksRandom) {
-  // Spearman's footrule of a random permutation has mean n²/3 and variance 2n³/45, so the mean distance
-  // has a standard deviation of sqrt(2n/45) = 21.1; six of them are allowed.
+  // Spearman's footrule of a random permutation has mean n²/3 and variance 2n³/45, so the mean
+  // distance has a standard deviation of sqrt(2n/45) = 21.1; six of them are allowed.
   constexpr std::int64_t kSize = 10'000;
   double distance = 0.0;
   int neighbours = 0;

@@ -1,6 +1,7 @@
 #include "kitchen/train/checkpoint_folder.h"
 
 #include "kitchen/base/error.h"
+#include "kitchen/base/logger.h"
 #include "kitchen/train/durable_file.h"
 
 #include <fmt/format.h>
@@ -35,6 +36,13 @@ void rename_folder(const std::string& from, const std::string& to) {
     throw RuntimeError(fmt::format("{}: cannot be renamed to {}: {}", from, to,
                                    std::generic_category().message(errno)));
   }
+}
+
+/// What cannot be deleted costs space, not correctness: a warning is enough.
+void remove_folder(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) logger().warning(fmt::format("{}: cannot be deleted: {}", path, error.message()));
 }
 
 std::string deleting_folder(const std::string& root, std::int64_t step) {
@@ -92,7 +100,7 @@ void publish_folder(const std::string& root, std::int64_t step) {
   // Exchanging the names keeps one complete checkpoint of this step at every moment.
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
     sync_folder(root);
-    fs::remove_all(temporary);
+    remove_folder(temporary);
     return;
   }
   // File systems without the exchange, such as NFS: the old one waits aside until the new one is
@@ -100,24 +108,25 @@ void publish_folder(const std::string& root, std::int64_t step) {
   rename_folder(target, deleting_folder(root, step));
   rename_folder(temporary, target);
   sync_folder(root);
-  fs::remove_all(deleting_folder(root, step));
+  remove_folder(deleting_folder(root, step));
 }
 
 void remove_checkpoint(const std::string& root, std::int64_t step) {
   const std::string aside = deleting_folder(root, step);
   rename_folder(checkpoint_folder(root, step), aside);
-  fs::remove_all(aside);
+  remove_folder(aside);
 }
 
 void remove_leftovers(const std::string& root) {
   std::vector<fs::path> leftovers;
-  for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
-    const std::string name = entry.path().filename().string();
+  std::error_code error;
+  for (fs::directory_iterator it(root, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
     for (const char* mark : {".tmp-", ".old-"}) {
-      if (name.rfind(mark + std::string(kPrefix), 0) == 0) leftovers.push_back(entry.path());
+      if (name.rfind(mark + std::string(kPrefix), 0) == 0) leftovers.push_back(it->path());
     }
   }
-  for (const fs::path& leftover : leftovers) fs::remove_all(leftover);
+  for (const fs::path& leftover : leftovers) remove_folder(leftover.string());
 }
 
 }  // namespace kitchen::train

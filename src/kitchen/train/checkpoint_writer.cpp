@@ -1,7 +1,6 @@
 #include "kitchen/train/checkpoint_writer.h"
 
 #include "kitchen/base/error.h"
-#include "kitchen/base/logger.h"
 #include "kitchen/train/box.h"
 #include "kitchen/train/checkpoint_folder.h"
 #include "kitchen/train/durable_file.h"
@@ -104,7 +103,7 @@ std::string CheckpointWriter::part_path(int rank) const {
 void CheckpointWriter::begin() const {
   check_writable(root_);
   remove_leftovers(root_);
-  fs::create_directory(temporary_folder(root_, step_));
+  check_writable(temporary_folder(root_, step_));
 }
 
 void CheckpointWriter::write_shard(int rank, const CheckpointTensors& tensors,
@@ -169,7 +168,10 @@ void CheckpointWriter::commit(const CheckpointState& state, int keep_last) const
     FileWriter writer(folder + "/" + kIndexName, text_bytes);
     writer.write(text.data(), text_bytes);
     writer.finish();
-    for (int rank = 0; rank < num_ranks_; ++rank) fs::remove(part_path(rank));
+    for (int rank = 0; rank < num_ranks_; ++rank) {
+      std::error_code ignored;
+      fs::remove(part_path(rank), ignored);
+    }
     sync_folder(folder);
     publish_folder(root_, step_);
     write_tracker(root_, step_);
