@@ -45,10 +45,7 @@ int main(int argc, char** argv) {
   kitchen::app::Action action;
   kitchen::app::add_train(app, action);
   kitchen::app::add_generate(app, action);
-  kitchen::app::add_recipes(app, action);
   kitchen::app::add_report(app, action);
-  kitchen::app::add_bench(app, action);
-  kitchen::app::add_doctor(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

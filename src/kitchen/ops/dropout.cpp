@@ -2,7 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/ops/elementwise.h"
-#include "kitchen/ops/require.h"
+#include "kitchen/ops/operand_checks.h"
 
 namespace kitchen::ops {
 
@@ -32,7 +32,7 @@ Tensor bias_dropout_add(const Tensor& x, const Tensor& bias, const Tensor& resid
   require_high_precision(kOp, "x", x);
   require_high_precision(kOp, "residual", residual);
   require_shape(kOp, "residual", residual, x.shape());
-  const Tensor rows = as_rows(kOp, x);
+  const Tensor rows = as_dense_rows(kOp, x);
   ConstView bias_view;
   if (bias.defined()) {
     require_high_precision(kOp, "bias", bias);
@@ -41,7 +41,7 @@ Tensor bias_dropout_add(const Tensor& x, const Tensor& bias, const Tensor& resid
   }
   const Tensor out = Tensor::empty(context, x.shape(), residual.dtype());
   context->launch<BiasDropoutAddKernel>({}, rows.const_view(), bias_view,
-                                        as_rows(kOp, residual).const_view(), p, rng,
+                                        as_dense_rows(kOp, residual).const_view(), p, rng,
                                         out.view(rows.shape()).kernel_view());
   return out;
 }

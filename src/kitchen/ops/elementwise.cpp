@@ -2,7 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/memory_kernels.h"
-#include "kitchen/ops/require.h"
+#include "kitchen/ops/operand_checks.h"
 
 namespace kitchen::ops {
 
@@ -11,7 +11,7 @@ namespace {
 void launch_sum_rows(const Tensor& x, const Tensor& target, bool accumulate) {
   require_high_precision("sum_rows", "x", x);
   const bool usable = x.rank() == 2 && (x.dim(1) <= 1 || x.strides()[1] == 1);
-  const Tensor rows = usable ? x : as_rows("sum_rows", x);
+  const Tensor rows = usable ? x : as_dense_rows("sum_rows", x);
   x.context()->launch<SumRowsKernel>({}, rows.const_view(), target.kernel_view(), accumulate);
 }
 
@@ -101,7 +101,7 @@ Tensor add_bias(const Tensor& x, const Tensor& bias) {
   const ContextPtr& context = common_context("add_bias", {&x, &bias});
   require_high_precision("add_bias", "x", x);
   require_high_precision("add_bias", "bias", bias);
-  const Tensor rows = as_rows("add_bias", x);
+  const Tensor rows = as_dense_rows("add_bias", x);
   require_shape("add_bias", "bias", bias, {rows.dim(1)});
   const Tensor out = Tensor::empty(context, x.shape(), x.dtype());
   context->launch<AddBiasKernel>({}, rows.const_view(), bias.const_view(),

@@ -2,7 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/ops/elementwise.h"
-#include "kitchen/ops/require.h"
+#include "kitchen/ops/operand_checks.h"
 
 namespace kitchen::ops {
 
@@ -43,7 +43,7 @@ void embedding_backward_into(const Tensor& dy, const Tensor& ids, const Tensor& 
   Shape shape = ids.shape();
   shape.push_back(dtable.dim(1));
   require_shape(kOp, "dy", dy, shape);
-  context->launch<EmbeddingBackwardKernel>({}, as_rows(kOp, dy).const_view(),
+  context->launch<EmbeddingBackwardKernel>({}, as_dense_rows(kOp, dy).const_view(),
                                            contiguous(ids).view({ids.numel()}).const_view(),
                                            first_id, dtable.kernel_view());
 }

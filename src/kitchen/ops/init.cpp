@@ -1,7 +1,7 @@
 #include "kitchen/ops/init.h"
 
 #include "kitchen/base/error.h"
-#include "kitchen/ops/require.h"
+#include "kitchen/ops/operand_checks.h"
 
 namespace kitchen::ops {
 

@@ -90,4 +90,17 @@ Tensor dense(const Tensor& tensor) {
   return tensor.is_contiguous() ? tensor.detach() : dense_copy(tensor);
 }
 
+Tensor as_dense_rows(const char* op, const Tensor& x) {
+  if (x.rank() == 0) throw ValueError(std::string(op) + ": a scalar has no columns");
+  std::int64_t rows = 1;
+  for (std::int64_t i = 0; i + 1 < x.rank(); ++i) rows *= x.dim(i);
+  return dense(x).view({rows, x.dim(-1)});
+}
+
+void require_contiguous(const char* op, const char* name, const Tensor& x) {
+  if (x.is_contiguous()) return;
+  throw ValueError(subject(op, name) + " has shape " + to_string(x.shape()) + " with strides " +
+                   to_string(x.strides()) + "; a contiguous tensor is wanted");
+}
+
 }  // namespace kitchen::ops

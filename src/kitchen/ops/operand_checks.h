@@ -31,4 +31,10 @@ Tensor with_unit_last_stride(const Tensor& tensor);
 /// `tensor` itself (detached) if it is contiguous, else a dense copy.
 Tensor dense(const Tensor& tensor);
 
+/// x [..., cols] as a contiguous [rows, cols], detached. @throws ValueError for a scalar.
+Tensor as_dense_rows(const char* op, const Tensor& x);
+
+/// @throws ValueError unless x is contiguous (in-place ops cannot work on a copy).
+void require_contiguous(const char* op, const char* name, const Tensor& x);
+
 }  // namespace kitchen::ops

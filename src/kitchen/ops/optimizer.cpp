@@ -2,7 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/ops/elementwise.h"
-#include "kitchen/ops/require.h"
+#include "kitchen/ops/operand_checks.h"
 
 namespace kitchen::ops {
 

@@ -2,6 +2,8 @@
 
 #include "kitchen/reference/register_kernels.h"
 
+#include <omp.h>
+
 namespace kitchen::reference {
 
 std::shared_ptr<const Backend> cpu_backend() {
@@ -16,5 +18,7 @@ std::shared_ptr<const Backend> cpu_backend() {
 ContextPtr make_cpu_context() {
   return std::make_shared<Context>(Device::cpu(), cpu_backend(), std::make_shared<HostAllocator>());
 }
+
+void set_num_threads(int num_threads) { omp_set_num_threads(num_threads); }
 
 }  // namespace kitchen::reference

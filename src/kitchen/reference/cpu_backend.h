@@ -10,4 +10,7 @@ std::shared_ptr<const Backend> cpu_backend();
 /// A fresh CPU context with its own host allocator.
 ContextPtr make_cpu_context();
 
+/// Threads that CPU kernels use from now on, process-wide. Results do not depend on it.
+void set_num_threads(int num_threads);
+
 }  // namespace kitchen::reference
