@@ -13,7 +13,7 @@ function(kitchen_check_headers root)
   endforeach()
   add_library(header_check OBJECT ${sources})
   target_include_directories(header_check PRIVATE ${root})
-  target_link_libraries(header_check PRIVATE kitchen_flags)
+  target_link_libraries(header_check PRIVATE kitchen_flags OpenMP::OpenMP_CXX CLI11::CLI11)
   target_compile_options(header_check PRIVATE -O0)
   add_test(NAME header_check
     COMMAND ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --target header_check)
