@@ -74,15 +74,15 @@ float ref32_by_hand(const QuantizedMatrix& a, const QuantizedMatrix& b, std::int
       continue;
     }
     const std::int64_t at = l / block;
-    const auto byte = [at](const QuantizedMatrix& q, std::int64_t row) {
-      return q.scale_inv.data<std::uint8_t>()[row * q.scale_inv.dim(1) + at];
+    const auto scale = [at](const QuantizedMatrix& q, std::int64_t row) {
+      const std::int64_t index = row * q.scale_inv.dim(1) + at;
+      if (q.scale_inv.dtype() == DType::float32) return q.scale_inv.data<float>()[index];
+      const std::uint8_t byte = q.scale_inv.data<std::uint8_t>()[index];
+      if (q.scale_inv.dtype() == DType::float8_e4m3) return formats::decode(byte, formats::kE4M3);
+      return std::ldexp(1.0f, byte - 127);
     };
-    if (a.spec.rule == formats::ScaleRule::nvfp4) {
-      acc += formats::decode(byte(a, i), formats::kE4M3) *
-             formats::decode(byte(b, j), formats::kE4M3) * p;
-    } else {
-      acc = std::fmaf(p, std::ldexp(1.0f, byte(a, i) + byte(b, j) - 254), acc);
-    }
+    const float both = scale(a, i) * scale(b, j);
+    acc = a.spec.rule == formats::ScaleRule::nvfp4 ? acc + both * p : std::fmaf(p, both, acc);
   }
   if (a.spec.granularity.is_per_tensor()) {
     return acc * (a.scale_inv.data<float>()[0] * b.scale_inv.data<float>()[0]);
@@ -97,7 +97,7 @@ TEST(QuantizedGemm, Ref32FollowsTheWrittenOrderBitByBit) {
   ops::GemmOptions options;
   options.variant = "ref32";
   const std::vector<std::pair<const char*, std::int64_t>> cases{
-      {"tensor_e4m3", 128}, {"mxfp8_e4m3_row", 32}, {"nvfp4_row", 16}};
+      {"tensor_e4m3", 128}, {"b1x128_e4m3_fp32", 128}, {"mxfp8_e4m3_row", 32}, {"nvfp4_row", 16}};
   for (const auto& [scheme, block] : cases) {
     const QuantizedMatrix a = quantize_as(random_matrix(context, {19, 411}, 1), scheme);
     const QuantizedMatrix b = quantize_as(random_matrix(context, {13, 411}, 2), scheme);
