@@ -42,7 +42,9 @@ TEST(Decode, SubnormalCodesOfE4M3) {
 
 // labels: formats.encode N13
 TEST(Encode, SaturatesByDefaultAndGivesNaNOnRequest) {
-  const auto value = [](float x, bool saturate) { return decode(encode(x, kE4M3, saturate), kE4M3); };
+  const auto value = [](float x, bool saturate) {
+    return decode(encode(x, kE4M3, saturate), kE4M3);
+  };
   for (const float x : {448.0f, 464.0f, 465.0f, 1000.0f}) EXPECT_EQ(value(x, true), 448.0f);
   EXPECT_EQ(value(-1000.0f, true), -448.0f);
   EXPECT_EQ(encode(1000.0f, kE4M3), encode(1000.0f, kE4M3, true));
@@ -60,8 +62,9 @@ TEST(Encode, InfinityAndNaNFollowTheTable) {
     std::uint32_t e5m2;
   };
   // numerics.md S1.1 and S1.2.
-  const Row rows[] = {{kInf, true, 0x7E, 0x7B},  {-kInf, true, 0xFE, 0xFB}, {kNaN, true, 0x7F, 0x7F},
-                      {-kNaN, true, 0x7F, 0x7F}, {kInf, false, 0x7F, 0x7C}, {-kInf, false, 0xFF, 0xFC},
+  const Row rows[] = {{kInf, true, 0x7E, 0x7B},  {-kInf, true, 0xFE, 0xFB},
+                      {kNaN, true, 0x7F, 0x7F},  {-kNaN, true, 0x7F, 0x7F},
+                      {kInf, false, 0x7F, 0x7C}, {-kInf, false, 0xFF, 0xFC},
                       {kNaN, false, 0x7F, 0x7F}};
   for (const Row& row : rows) {
     EXPECT_EQ(encode(row.x, kE4M3, row.saturate), row.e4m3) << row.x;
@@ -69,10 +72,12 @@ TEST(Encode, InfinityAndNaNFollowTheTable) {
   }
 }
 
-/// Nearest value by search in the table of the format, ties to the even code; needs no bit of the encoder.
+/// Nearest value by search in the table of the format, ties to the even code; needs no bit of the
+/// encoder.
 std::uint32_t encode_by_search(float x, const FloatSpec& spec) {
   // Clamped first: far outside, all entries are equally far in fp64.
-  const double a = std::min(std::fabs(static_cast<double>(x)), static_cast<double>(max_value(spec)));
+  const double a =
+      std::min(std::fabs(static_cast<double>(x)), static_cast<double>(max_value(spec)));
   std::uint32_t best = 0;
   double distance = a;
   for (std::uint32_t code = 1; code <= static_cast<std::uint32_t>(spec.max_code); ++code) {
@@ -157,7 +162,8 @@ TEST(StochasticRounding, IsUnbiasedAndKeepsRepresentableValues) {
       EXPECT_EQ(encode_e2m1_stochastic(value, r), code);
     }
   }
-  // All 2^24 thresholds are hit equally by r = i·2^8, so sampling every 2^12th gives the mean within 2^-12.
+  // All 2^24 thresholds are hit equally by r = i·2^8, so sampling every 2^12th gives the mean
+  // within 2^-12.
   for (const float y : {0.1f, 0.75f, -1.2f, 2.25f, 3.9f, -5.5f}) {
     double sum = 0.0;
     for (std::uint32_t i = 0; i < 4096; ++i) {

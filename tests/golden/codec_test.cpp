@@ -164,8 +164,9 @@ TEST(GoldenRandom, PhiloxGivesTheKnownAnswers) {
 // labels: base.rng golden
 TEST(GoldenRandom, RoundingWordsComeFromSeedOffsetAndUsage) {
   const auto& entry = golden().at("sr_words");
-  const Rng rng{testing::hex64(entry.at("seed")),
-                entry.at("offset").get<std::uint64_t>() | (entry.at("usage").get<std::uint64_t>() << 56)};
+  const Rng rng{
+      testing::hex64(entry.at("seed")),
+      entry.at("offset").get<std::uint64_t>() | (entry.at("usage").get<std::uint64_t>() << 56)};
   for (std::size_t i = 0; i < entry.at("n").get<std::size_t>(); ++i) {
     EXPECT_EQ(rng.word(i), hex32(entry.at("words").at(i).get<std::string>())[0]);
   }
@@ -179,7 +180,8 @@ TEST(GoldenRandom, StochasticRoundingFollowsTheWord) {
     const std::uint32_t word = hex32(entry.at("r").at(j).get<std::string>())[0];
     const auto codes = hex8(entry.at("codes_by_r").at(j));
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      EXPECT_EQ(formats::encode_e2m1_stochastic(inputs[i], word), codes[i]) << inputs[i] << " " << word;
+      EXPECT_EQ(formats::encode_e2m1_stochastic(inputs[i], word), codes[i])
+          << inputs[i] << " " << word;
     }
   }
 }

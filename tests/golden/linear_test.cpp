@@ -53,8 +53,7 @@ const std::map<std::string, RecipeRow>& recipes() {
       {"nvfp4_rht_2d", {"nvfp4_row", "nvfp4_2d", "nvfp4_row", "nvfp4_t_rht", "nvfp4_t_rht"}},
       {"nvfp4_rht_2d_sr",
        {"nvfp4_row", "nvfp4_2d", "nvfp4_row_sr", "nvfp4_t_rht", "nvfp4_t_rht_sr"}},
-      {"fp8_cs_bf16_wgrad",
-       {"tensor_e4m3", "tensor_e4m3", "tensor_e5m2", nullptr, nullptr, false}},
+      {"fp8_cs_bf16_wgrad", {"tensor_e4m3", "tensor_e4m3", "tensor_e5m2", nullptr, nullptr, false}},
   };
   return rows;
 }
@@ -145,9 +144,10 @@ const nlohmann::json& output_entry(const nlohmann::json& recipe, const std::stri
   throw ValueError("golden file: same_as names no case");
 }
 
-/// y, dx or dw of a recipe against the file: `ref64` to one fp32 rounding, the others to the stated bound.
-void expect_output(const nlohmann::json& recipe, const std::string& output, const Operands& operands,
-                   const std::string& variant) {
+/// y, dx or dw of a recipe against the file: `ref64` to one fp32 rounding, the others to the stated
+/// bound.
+void expect_output(const nlohmann::json& recipe, const std::string& output,
+                   const Operands& operands, const std::string& variant) {
   const std::map<std::string, std::pair<const char*, const char*>> products{
       {"y", {"x_row", "w_row"}}, {"dx", {"dy_row", "w_col"}}, {"dw", {"dy_col", "x_col"}}};
   const auto& [a, b] = products.at(output);
@@ -192,15 +192,18 @@ TEST(GoldenLinear, OutputsOfEveryRecipeAndVariantAreWithinTheBound) {
 TEST(GoldenEpilogue, AlphaThenBiasThenAccumulationThenOneRounding) {
   const ContextPtr context = poisoned_context();
   const auto& entry = golden().at("epilogue");
-  // Row scales turn the sums into the file's accumulators: codes are 1, so a·bᵀ is 1 times both scales.
+  // Row scales turn the sums into the file's accumulators: codes are 1, so a·bᵀ is 1 times both
+  // scales.
   const std::vector<float> acc = testing::hex_floats(entry.at("acc"));
   const auto n = static_cast<std::int64_t>(acc.size());
-  QuantizedMatrix b = ops::quantize(Tensor::from_vector(context, {n, 1}, std::vector<float>(acc.size(), 448.0f)),
-                                    quantize_spec_from_scheme_name("row_e4m3"));
+  QuantizedMatrix b =
+      ops::quantize(Tensor::from_vector(context, {n, 1}, std::vector<float>(acc.size(), 448.0f)),
+                    quantize_spec_from_scheme_name("row_e4m3"));
   std::fill(b.codes.data<std::uint8_t>(), b.codes.data<std::uint8_t>() + n, std::uint8_t{0x38});
   std::copy(acc.begin(), acc.end(), b.scale_inv.data<float>());
-  QuantizedMatrix a = ops::quantize(Tensor::from_vector(context, {1, 1}, std::vector<float>{448.0f}),
-                                    quantize_spec_from_scheme_name("row_e4m3"));
+  QuantizedMatrix a =
+      ops::quantize(Tensor::from_vector(context, {1, 1}, std::vector<float>{448.0f}),
+                    quantize_spec_from_scheme_name("row_e4m3"));
   *a.codes.data<std::uint8_t>() = 0x38;
   for (const std::string variant : {"fast", "ref32"}) {
     ops::GemmOptions options;
@@ -208,9 +211,10 @@ TEST(GoldenEpilogue, AlphaThenBiasThenAccumulationThenOneRounding) {
     options.alpha = testing::hex_floats(entry.at("alpha"))[0];
     const Tensor sum = Tensor::from_vector(context, {1, n}, testing::hex_floats(entry.at("c_f32")));
     ops::quantized_gemm_into(a, b, sum, true, options);
-    EXPECT_EQ(testing::big_endian_bytes(sum), testing::hex8(entry.at("main_grad_out_f32"))) << variant;
-    options.bias = testing::from_bits16(context, {n}, DType::bfloat16,
-                                        testing::hex16(entry.at("bias_bf16")));
+    EXPECT_EQ(testing::big_endian_bytes(sum), testing::hex8(entry.at("main_grad_out_f32")))
+        << variant;
+    options.bias =
+        testing::from_bits16(context, {n}, DType::bfloat16, testing::hex16(entry.at("bias_bf16")));
     EXPECT_EQ(testing::big_endian_bytes(ops::quantized_gemm(a, b, DType::float32, options)),
               testing::hex8(entry.at("bias_out_f32")))
         << variant;

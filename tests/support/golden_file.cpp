@@ -42,14 +42,18 @@ const nlohmann::json& golden() {
   return file;
 }
 
-std::vector<std::uint8_t> hex8(const std::string& text) { return parse_hex<std::uint8_t>(text, 2); }
+std::vector<std::uint8_t> hex8(const std::string& text) {
+  return parse_hex<std::uint8_t>(text, 2);
+}
 std::vector<std::uint16_t> hex16(const std::string& text) {
   return parse_hex<std::uint16_t>(text, 4);
 }
 std::vector<std::uint32_t> hex32(const std::string& text) {
   return parse_hex<std::uint32_t>(text, 8);
 }
-std::uint64_t hex64(const std::string& text) { return std::stoull(text, nullptr, 16); }
+std::uint64_t hex64(const std::string& text) {
+  return std::stoull(text, nullptr, 16);
+}
 
 std::vector<float> hex_floats(const std::string& text) {
   const std::vector<std::uint32_t> bits = hex32(text);

@@ -9,7 +9,8 @@
 #include <vector>
 
 /// @file  golden_file.h
-/// @brief Reads tests/golden/golden.json (docs/reference/golden-file.md) and makes its inputs again.
+/// @brief Reads tests/golden/golden.json (docs/reference/golden-file.md) and makes its inputs
+/// again.
 
 namespace kitchen::testing {
 
@@ -41,7 +42,8 @@ Tensor from_bits32(const ContextPtr& context, Shape shape, const std::vector<std
 /// fp32 values rounded to bfloat16, by an arithmetic of its own.
 Tensor bf16_tensor(const ContextPtr& context, Shape shape, const std::vector<float>& values);
 
-/// The matrix `name` of the file's `inputs`: made again where the file tells how, else from its bits.
+/// The matrix `name` of the file's `inputs`: made again where the file tells how, else from its
+/// bits.
 Tensor golden_input(const ContextPtr& context, const std::string& name);
 
 }  // namespace kitchen::testing

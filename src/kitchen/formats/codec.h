@@ -10,8 +10,8 @@
 /// @file  codec.h
 /// @brief Numbers to codes and back, the same text for host and device (numerics.md S1, S2.3).
 ///
-/// The arithmetic is on integers and without branches, so that a loop over a row vectorizes and CPU and GPU
-/// cannot drift apart. A FloatSpec that is a constant at the call folds away.
+/// The arithmetic is on integers and without branches, so that a loop over a row vectorizes and CPU
+/// and GPU cannot drift apart. A FloatSpec that is a constant at the call folds away.
 
 namespace kitchen::formats {
 
@@ -27,16 +27,18 @@ KITCHEN_HOST_DEVICE inline std::uint32_t encode_int8(float x) {
 
 /// The code of `x`, rounded to nearest, ties to the even code.
 ///
-/// Saturating (the default everywhere): beyond the largest value, infinities included, comes the largest
-/// value (S1.1). Not saturating: Inf, else NaN, else the largest value, whichever the format has (S1.2).
-/// NaN becomes the canonical positive NaN code, or the positive largest value. The sign of zero is kept.
+/// Saturating (the default everywhere): beyond the largest value, infinities included, comes the
+/// largest value (S1.1). Not saturating: Inf, else NaN, else the largest value, whichever the
+/// format has (S1.2). NaN becomes the canonical positive NaN code, or the positive largest value.
+/// The sign of zero is kept.
 KITCHEN_HOST_DEVICE inline std::uint32_t encode(float x, FloatSpec spec, bool saturate = true) {
   if (spec.is_integer()) return encode_int8(x);
   const std::uint32_t bits = bits_of(x);
   const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
   const int m = spec.mantissa_bits;
   // Exponent field in the target's terms; below 1 the target is subnormal and shifts further right.
-  // The implicit one is wrong for fp32 subnormals, which lie so far below that they round to 0 anyway.
+  // The implicit one is wrong for fp32 subnormals, which lie so far below that they round to 0
+  // anyway.
   const int field = static_cast<int>(magnitude >> 23) - 127 + spec.bias;
   const int exponent = field < 1 ? 1 : field;
   const int want = 23 - m + exponent - field;
@@ -46,11 +48,12 @@ KITCHEN_HOST_DEVICE inline std::uint32_t encode(float x, FloatSpec spec, bool sa
   const std::uint32_t rounded = (mantissa + ((1u << (shift - 1)) - 1u) + odd) >> shift;
   // A carry out of the mantissa lands in the next exponent by itself.
   std::uint32_t code = (static_cast<std::uint32_t>(exponent - 1) << m) + rounded;
-  const int beyond = saturate            ? spec.max_code
+  const int beyond = saturate             ? spec.max_code
                      : spec.inf_code >= 0 ? spec.inf_code
                      : spec.nan_code >= 0 ? spec.nan_code
                                           : spec.max_code;
-  code = code > static_cast<std::uint32_t>(spec.max_code) ? static_cast<std::uint32_t>(beyond) : code;
+  code =
+      code > static_cast<std::uint32_t>(spec.max_code) ? static_cast<std::uint32_t>(beyond) : code;
   code |= (bits >> 31) << (spec.exponent_bits + m);
   const int nan = spec.nan_code >= 0 ? spec.nan_code : spec.max_code;
   return magnitude > kFloatInfBits ? static_cast<std::uint32_t>(nan) : code;
@@ -104,7 +107,8 @@ KITCHEN_HOST_DEVICE inline float fp16_to_float(std::uint16_t bits) {
   return decode(bits, Float16::spec());
 }
 
-/// Scale code of the smallest power of two that is not below `v` >= 0 (S1.4, "roundup"). NaN gives 0xFF.
+/// Scale code of the smallest power of two that is not below `v` >= 0 (S1.4, "roundup"). NaN gives
+/// 0xFF.
 KITCHEN_HOST_DEVICE inline std::uint32_t e8m0_roundup(float v) {
   const std::uint32_t bits = bits_of(v) & 0x7FFFFFFFu;
   if (bits > kFloatInfBits) return 0xFFu;
@@ -116,8 +120,8 @@ KITCHEN_HOST_DEVICE inline std::uint32_t e8m0_roundup(float v) {
   return exponent + (up ? 1u : 0u);
 }
 
-/// Scale code floor(log2(amax)) - max_exponent, the rule of the OCP MX 1.0 text (S1.4, "ocp_floor").
-/// The largest elements of a block may saturate under it.
+/// Scale code floor(log2(amax)) - max_exponent, the rule of the OCP MX 1.0 text (S1.4,
+/// "ocp_floor"). The largest elements of a block may saturate under it.
 KITCHEN_HOST_DEVICE inline std::uint32_t e8m0_ocp_floor(float amax, int max_exponent) {
   const std::uint32_t bits = bits_of(amax) & 0x7FFFFFFFu;
   if (bits > kFloatInfBits) return 0xFFu;
@@ -140,8 +144,9 @@ KITCHEN_HOST_DEVICE inline float e8m0_reciprocal(std::uint32_t code) {
   return float_from_bits(code == 0xFFu ? 0x7FFFFFFFu : bits);
 }
 
-/// E2M1 code of `y` rounded up with probability f/2^24 by the random word `r` (S2.3), f being the distance
-/// to the value below in steps. Values of the format never move; NaN gives the positive largest value.
+/// E2M1 code of `y` rounded up with probability f/2^24 by the random word `r` (S2.3), f being the
+/// distance to the value below in steps. Values of the format never move; NaN gives the positive
+/// largest value.
 KITCHEN_HOST_DEVICE inline std::uint32_t encode_e2m1_stochastic(float y, std::uint32_t r) {
   const bool is_nan = !(y == y);
   const float size = fabsf(y);

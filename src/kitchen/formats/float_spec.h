@@ -8,9 +8,9 @@ namespace kitchen::formats {
 
 /// A number format as data: everything the codec needs to know (numerics.md S1).
 ///
-/// With m mantissa bits, stored exponent E and stored mantissa M, the value is M·2^(1-bias-m) for E = 0 and
-/// (2^m + M)·2^(E-bias-m) otherwise; the sign is the top bit. A format without exponent bits is a two's
-/// complement integer. A code that the format does not have is -1.
+/// With m mantissa bits, stored exponent E and stored mantissa M, the value is M·2^(1-bias-m) for E
+/// = 0 and (2^m + M)·2^(E-bias-m) otherwise; the sign is the top bit. A format without exponent
+/// bits is a two's complement integer. A code that the format does not have is -1.
 struct FloatSpec {
   const char* name = "";  ///< not read by device code
   int exponent_bits = 0;

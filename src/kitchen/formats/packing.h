@@ -10,10 +10,13 @@
 namespace kitchen::formats {
 
 /// Bytes of a row of `cols` packed 4-bit codes.
-KITCHEN_HOST_DEVICE constexpr std::int64_t packed4_cols(std::int64_t cols) { return (cols + 1) / 2; }
+KITCHEN_HOST_DEVICE constexpr std::int64_t packed4_cols(std::int64_t cols) {
+  return (cols + 1) / 2;
+}
 
-/// Packs a row-major matrix of 4-bit codes: the even column in bits 0-3, the odd one in bits 4-7; an odd width
-/// pads the last high nibble with 0 (S1.3). `packed` has rows·packed4_cols(cols) bytes.
+/// Packs a row-major matrix of 4-bit codes: the even column in bits 0-3, the odd one in bits 4-7;
+/// an odd width pads the last high nibble with 0 (S1.3). `packed` has rows·packed4_cols(cols)
+/// bytes.
 inline void pack4(const std::uint8_t* codes, std::int64_t rows, std::int64_t cols,
                   std::uint8_t* packed) {
   const std::int64_t width = packed4_cols(cols);
@@ -39,7 +42,8 @@ inline void unpack4(const std::uint8_t* packed, std::int64_t rows, std::int64_t 
 }
 
 /// Bytes of a rows x cols scale matrix in the 128x4 layout: both sizes padded to the tile (S3.7).
-KITCHEN_HOST_DEVICE constexpr std::int64_t swizzled_size_128x4(std::int64_t rows, std::int64_t cols) {
+KITCHEN_HOST_DEVICE constexpr std::int64_t swizzled_size_128x4(std::int64_t rows,
+                                                               std::int64_t cols) {
   return (rows + 127) / 128 * 128 * ((cols + 3) / 4 * 4);
 }
 

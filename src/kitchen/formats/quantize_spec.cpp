@@ -58,7 +58,9 @@ const std::vector<SchemeRow>& schemes() {
   return rows;
 }
 
-std::string extent(std::int64_t size) { return size == 0 ? "all" : std::to_string(size); }
+std::string extent(std::int64_t size) {
+  return size == 0 ? "all" : std::to_string(size);
+}
 
 }  // namespace
 
@@ -82,13 +84,20 @@ bool operator==(const QuantizeSpec& a, const QuantizeSpec& b) {
 
 std::string to_string(ScaleRule rule) {
   switch (rule) {
-    case ScaleRule::float32: return "float32";
-    case ScaleRule::float32_pow2: return "float32_pow2";
-    case ScaleRule::deepgemm: return "deepgemm";
-    case ScaleRule::deepgemm_ue8m0: return "deepgemm_ue8m0";
-    case ScaleRule::e8m0_roundup: return "e8m0_roundup";
-    case ScaleRule::e8m0_ocp_floor: return "e8m0_ocp_floor";
-    case ScaleRule::nvfp4: return "nvfp4";
+    case ScaleRule::float32:
+      return "float32";
+    case ScaleRule::float32_pow2:
+      return "float32_pow2";
+    case ScaleRule::deepgemm:
+      return "deepgemm";
+    case ScaleRule::deepgemm_ue8m0:
+      return "deepgemm_ue8m0";
+    case ScaleRule::e8m0_roundup:
+      return "e8m0_roundup";
+    case ScaleRule::e8m0_ocp_floor:
+      return "e8m0_ocp_floor";
+    case ScaleRule::nvfp4:
+      return "nvfp4";
   }
   throw ValueError("ScaleRule: unknown enumerator " + std::to_string(static_cast<int>(rule)));
 }
@@ -99,8 +108,8 @@ std::string to_string(const ScaleGranularity& granularity) {
 }
 
 std::string to_string(const QuantizeSpec& spec) {
-  std::string text =
-      std::string(spec.format.name) + " " + to_string(spec.granularity) + " " + to_string(spec.rule);
+  std::string text = std::string(spec.format.name) + " " + to_string(spec.granularity) + " " +
+                     to_string(spec.rule);
   if (spec.eps != 0.0f) text += " eps=" + std::to_string(spec.eps);
   if (spec.stochastic) text += " stochastic";
   if (spec.hadamard) text += " hadamard";
@@ -133,7 +142,8 @@ void validate(const QuantizeSpec& spec) {
     refuse("stochastic rounding exists for e2m1 only; use round to nearest");
   }
   if (spec.rule == ScaleRule::nvfp4 &&
-      (spec.format != formats::kE2M1 || (block != formats::kBlock1x16 && block != formats::kBlock16x16))) {
+      (spec.format != formats::kE2M1 ||
+       (block != formats::kBlock1x16 && block != formats::kBlock16x16))) {
     refuse("the nvfp4 rule wants e2m1 codes in blocks of 1x16 or 16x16");
   }
   if (spec.format.is_integer() && spec.has_byte_scales()) {

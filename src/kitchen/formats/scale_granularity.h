@@ -4,7 +4,8 @@
 
 namespace kitchen::formats {
 
-/// Shape of the block that shares one scale; 0 stands for the whole extent. Blocks at the edge are smaller.
+/// Shape of the block that shares one scale; 0 stands for the whole extent. Blocks at the edge are
+/// smaller.
 struct ScaleGranularity {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -16,7 +17,9 @@ inline bool operator==(const ScaleGranularity& a, const ScaleGranularity& b) {
   return a.rows == b.rows && a.cols == b.cols;
 }
 
-inline bool operator!=(const ScaleGranularity& a, const ScaleGranularity& b) { return !(a == b); }
+inline bool operator!=(const ScaleGranularity& a, const ScaleGranularity& b) {
+  return !(a == b);
+}
 
 inline constexpr ScaleGranularity kPerTensor{0, 0};
 inline constexpr ScaleGranularity kPerRow{1, 0};

@@ -4,7 +4,8 @@
 #include "kitchen/formats/codec.h"
 
 /// @file  scale_rule.h
-/// @brief From the amax of a block to its scale (numerics.md S3), the same text for host and device.
+/// @brief From the amax of a block to its scale (numerics.md S3), the same text for host and
+/// device.
 
 namespace kitchen::formats {
 
@@ -24,8 +25,8 @@ inline constexpr float kFloatMax = 3.4028234663852886e38f;
 /// Multiplier of the data before the cast, and what is stored to undo it.
 struct BlockScale {
   float scale = 1.0f;
-  float scale_inv = 1.0f;    ///< stored by the rules that keep fp32
-  std::uint32_t code = 0;    ///< stored by the rules that keep a byte
+  float scale_inv = 1.0f;  ///< stored by the rules that keep fp32
+  std::uint32_t code = 0;  ///< stored by the rules that keep a byte
 };
 
 /// The scale of S3.1. @param inf_value largest finite value of the input's dtype, for a tiny amax.
@@ -57,7 +58,8 @@ KITCHEN_HOST_DEVICE inline float nvfp4_global_scale(float matrix_amax) {
   return scale < kFloatMax ? scale : kFloatMax;
 }
 
-KITCHEN_HOST_DEVICE inline BlockScale nvfp4_block_scale(float amax, bool has_nan, float matrix_amax) {
+KITCHEN_HOST_DEVICE inline BlockScale nvfp4_block_scale(float amax, bool has_nan,
+                                                        float matrix_amax) {
   const float global = nvfp4_global_scale(matrix_amax);
   const float wanted = amax * (global * (1.0f / 6.0f));
   BlockScale result;
@@ -76,7 +78,8 @@ KITCHEN_HOST_DEVICE inline float nvfp4_scale_inv(std::uint32_t code, float matri
 /// Scale of one block.
 ///
 /// @param amax        largest |x| without NaN, 0 for an empty block
-/// @param has_nan     whether the block holds a NaN: rules that keep a byte, and int8, give it to the scale
+/// @param has_nan     whether the block holds a NaN: rules that keep a byte, and int8, give it to
+/// the scale
 /// @param matrix_amax amax of the whole matrix, read by nvfp4 only
 KITCHEN_HOST_DEVICE inline BlockScale block_scale(ScaleRule rule, FloatSpec format, float amax,
                                                   bool has_nan, float eps, float inf_value,
@@ -88,7 +91,8 @@ KITCHEN_HOST_DEVICE inline BlockScale block_scale(ScaleRule rule, FloatSpec form
     case ScaleRule::float32_pow2:
       result.scale = compute_scale(amax, largest, eps, rule == ScaleRule::float32_pow2, inf_value);
       result.scale_inv = 1.0f / result.scale;
-      // An integer has no NaN: the scale carries it, and the multiplier makes every code of the row 0.
+      // An integer has no NaN: the scale carries it, and the multiplier makes every code of the row
+      // 0.
       if (format.is_integer() && has_nan) {
         result.scale_inv = float_from_bits(0x7FC00000u);
         result.scale = result.scale_inv;
@@ -99,9 +103,14 @@ KITCHEN_HOST_DEVICE inline BlockScale block_scale(ScaleRule rule, FloatSpec form
       result.scale_inv = deepgemm_scale_inv(amax, largest, rule == ScaleRule::deepgemm_ue8m0);
       result.scale = 1.0f / result.scale_inv;
       return result;
-    case ScaleRule::nvfp4: return nvfp4_block_scale(amax, has_nan, matrix_amax);
-    case ScaleRule::e8m0_roundup: result.code = e8m0_roundup(amax * (1.0f / largest)); break;
-    case ScaleRule::e8m0_ocp_floor: result.code = e8m0_ocp_floor(amax, format.max_exponent); break;
+    case ScaleRule::nvfp4:
+      return nvfp4_block_scale(amax, has_nan, matrix_amax);
+    case ScaleRule::e8m0_roundup:
+      result.code = e8m0_roundup(amax * (1.0f / largest));
+      break;
+    case ScaleRule::e8m0_ocp_floor:
+      result.code = e8m0_ocp_floor(amax, format.max_exponent);
+      break;
   }
   if (has_nan) result.code = 0xFFu;
   result.scale = e8m0_reciprocal(result.code);

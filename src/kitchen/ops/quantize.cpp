@@ -57,7 +57,9 @@ void require_valid_call(const Tensor& x, const QuantizeSpec& spec, const Quantiz
                    to_string(spec) + "'; leave it out");
 }
 
-ConstView view_or_none(const Tensor& x) { return x.defined() ? x.const_view() : ConstView(); }
+ConstView view_or_none(const Tensor& x) {
+  return x.defined() ? x.const_view() : ConstView();
+}
 
 }  // namespace
 
@@ -67,8 +69,7 @@ double QuantizationStats::snr_db() const {
 }
 
 QuantizedView quantized_view(const QuantizedMatrix& x) {
-  return {contiguous_slices(x.codes), contiguous_slices(x.scale_inv),
-          view_or_none(x.amax), x.spec};
+  return {contiguous_slices(x.codes), contiguous_slices(x.scale_inv), view_or_none(x.amax), x.spec};
 }
 
 Tensor matrix_amax(const Tensor& x, const QuantizeSpec& spec) {
@@ -94,8 +95,8 @@ QuantizedMatrix quantize(const Tensor& x, const QuantizeSpec& spec, const Quanti
   Tensor copy;
   const ConstView input = matrix_view(x, &copy);
   context->launch<QuantizeKernel>("", input, view_or_none(result.amax), view_or_none(call.scale),
-                                  contiguous_slices(result.codes), contiguous_slices(result.scale_inv),
-                                  spec, call.rounding);
+                                  contiguous_slices(result.codes),
+                                  contiguous_slices(result.scale_inv), spec, call.rounding);
   return result;
 }
 

@@ -46,8 +46,7 @@ View result_view(const Tensor& out) {
 
 Tensor quantized_gemm(const QuantizedMatrix& a, const QuantizedMatrix& b, DType out_dtype,
                       const GemmOptions& options) {
-  const ContextPtr& context =
-      common_context("quantized_gemm", {&a.codes, &b.codes, &options.bias});
+  const ContextPtr& context = common_context("quantized_gemm", {&a.codes, &b.codes, &options.bias});
   if (!is_high_precision(out_dtype)) {
     throw TypeError("quantized_gemm: output dtype " + to_string(out_dtype) +
                     ", expected float32, float16 or bfloat16");

@@ -24,7 +24,8 @@ std::int64_t block_extent(std::int64_t block, std::int64_t size) {
 }
 
 /// One row of dequantized values in fp32; with `rows` counting all slices.
-void dequantize_row(const ops::QuantizedView& x, std::int64_t slice, std::int64_t row, float* values) {
+void dequantize_row(const ops::QuantizedView& x, std::int64_t slice, std::int64_t row,
+                    float* values) {
   const std::int64_t rows = x.codes.shape[1];
   const std::int64_t cols = x.codes.shape[2];
   const auto* codes = static_cast<const std::uint8_t*>(x.codes.data) + (slice * rows + row) * cols;
@@ -42,7 +43,8 @@ void dequantize_row(const ops::QuantizedView& x, std::int64_t slice, std::int64_
 
 /// Transposes 8x8 bytes, a row in each word: swaps blocks of 4, 2 and 1 across the diagonal.
 void transpose_8x8(std::uint64_t* rows) {
-  constexpr std::uint64_t kMasks[3] = {0x00000000FFFFFFFFu, 0x0000FFFF0000FFFFu, 0x00FF00FF00FF00FFu};
+  constexpr std::uint64_t kMasks[3] = {0x00000000FFFFFFFFu, 0x0000FFFF0000FFFFu,
+                                       0x00FF00FF00FF00FFu};
   for (int stage = 0; stage < 3; ++stage) {
     const int size = 4 >> stage;
     for (int i = 0; i < 8; ++i) {
@@ -57,8 +59,8 @@ void transpose_8x8(std::uint64_t* rows) {
 }
 
 /// to[c, r] = from[r, c] for the rows and columns of one tile.
-void transpose_tile(const std::uint8_t* from, std::uint8_t* to, std::int64_t rows, std::int64_t cols,
-                    const MatrixTile& tile) {
+void transpose_tile(const std::uint8_t* from, std::uint8_t* to, std::int64_t rows,
+                    std::int64_t cols, const MatrixTile& tile) {
   const std::int64_t row_end = tile.row + tile.rows;
   const std::int64_t col_end = tile.col + tile.cols;
   for (std::int64_t r = tile.row; r < row_end; r += 8) {
@@ -71,13 +73,15 @@ void transpose_tile(const std::uint8_t* from, std::uint8_t* to, std::int64_t row
         continue;
       }
       for (std::int64_t i = r; i < std::min(r + 8, row_end); ++i) {
-        for (std::int64_t j = c; j < std::min(c + 8, col_end); ++j) to[j * rows + i] = from[i * cols + j];
+        for (std::int64_t j = c; j < std::min(c + 8, col_end); ++j)
+          to[j * rows + i] = from[i * cols + j];
       }
     }
   }
 }
 
-void transpose_bytes(const std::uint8_t* from, std::uint8_t* to, std::int64_t rows, std::int64_t cols) {
+void transpose_bytes(const std::uint8_t* from, std::uint8_t* to, std::int64_t rows,
+                     std::int64_t cols) {
   constexpr std::int64_t kTile = 64;
   const std::int64_t down = (rows + kTile - 1) / kTile;
   const std::int64_t across = (cols + kTile - 1) / kTile;
@@ -91,7 +95,8 @@ void transpose_bytes(const std::uint8_t* from, std::uint8_t* to, std::int64_t ro
 }
 
 template <class Scale>
-void transpose_scales(const ConstView& from, const View& to, std::int64_t slice, std::int64_t repeat) {
+void transpose_scales(const ConstView& from, const View& to, std::int64_t slice,
+                      std::int64_t repeat) {
   const auto* source = static_cast<const Scale*>(from.data) + slice * from.shape[1] * from.shape[2];
   auto* target = static_cast<Scale*>(to.data) + slice * to.shape[1] * to.shape[2];
   for (std::int64_t r = 0; r < to.shape[1]; ++r) {
@@ -133,8 +138,9 @@ RowStats stats_of_row(const float* x, const float* quantized, const std::uint8_t
     stats.noise += error * error;
     if (value != 0.0 && quantized[i] == 0.0f) ++stats.underflowed;
     const std::uint32_t magnitude =
-        format.is_integer() ? static_cast<std::uint32_t>(std::fabs(formats::decode(codes[i], format)))
-                            : codes[i] & magnitude_mask;
+        format.is_integer()
+            ? static_cast<std::uint32_t>(std::fabs(formats::decode(codes[i], format)))
+            : codes[i] & magnitude_mask;
     const bool is_largest = magnitude == static_cast<std::uint32_t>(format.max_code);
     if (is_largest && std::fabs(value) > reach * std::fabs(static_cast<double>(quantized[i]))) {
       ++stats.saturated;
@@ -145,9 +151,12 @@ RowStats stats_of_row(const float* x, const float* quantized, const std::uint8_t
 
 }  // namespace
 
-bool worth_threads(std::int64_t elements) { return elements > 16384 && omp_in_parallel() == 0; }
+bool worth_threads(std::int64_t elements) {
+  return elements > 16384 && omp_in_parallel() == 0;
+}
 
-float stored_scale(const ops::QuantizedView& x, std::int64_t slice, std::int64_t i, std::int64_t j) {
+float stored_scale(const ops::QuantizedView& x, std::int64_t slice, std::int64_t i,
+                   std::int64_t j) {
   const std::int64_t at = (slice * x.scale_inv.shape[1] + i) * x.scale_inv.shape[2] + j;
   if (!x.spec.has_byte_scales()) return static_cast<const float*>(x.scale_inv.data)[at];
   const std::uint8_t code = static_cast<const std::uint8_t*>(x.scale_inv.data)[at];
@@ -197,10 +206,9 @@ void quantization_stats(const Stream& /*stream*/, ConstView x, const ops::Quanti
     load_tile(x, {slice, row % rows_of_slice, 0, 1, cols}, values, cols);
     if (quantized.spec.hadamard) hadamard16_rows(values, 1, cols, cols, x.dtype);
     dequantize_row(quantized, slice, row % rows_of_slice, values + cols);
-    of_rows[static_cast<std::size_t>(row)] =
-        stats_of_row(values, values + cols,
-                     static_cast<const std::uint8_t*>(quantized.codes.data) + row * cols, cols,
-                     quantized.spec.format);
+    of_rows[static_cast<std::size_t>(row)] = stats_of_row(
+        values, values + cols, static_cast<const std::uint8_t*>(quantized.codes.data) + row * cols,
+        cols, quantized.spec.format);
   }
   *stats = {};
   stats->num_elements = rows * cols;

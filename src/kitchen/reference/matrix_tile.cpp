@@ -77,8 +77,8 @@ void decode_values(const formats::FloatSpec& /*spec*/, const std::uint8_t* __res
   }
 }
 
-void decode_any(const formats::FloatSpec& spec, const std::uint8_t* __restrict codes, float scale_inv,
-                float* __restrict values, std::int64_t n) {
+void decode_any(const formats::FloatSpec& spec, const std::uint8_t* __restrict codes,
+                float scale_inv, float* __restrict values, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) values[i] = formats::decode(codes[i], spec) * scale_inv;
 }
 

@@ -16,12 +16,13 @@ struct MatrixTile {
   std::int64_t cols = 0;
 };
 
-/// Copies a tile of x (rank 3, any strides, high-precision dtype) into `out`, fp32 with `pitch` floats a row.
-/// Columns from the matrix's edge on are filled with 0. A transposed matrix is read along its memory.
+/// Copies a tile of x (rank 3, any strides, high-precision dtype) into `out`, fp32 with `pitch`
+/// floats a row. Columns from the matrix's edge on are filled with 0. A transposed matrix is read
+/// along its memory.
 void load_tile(const ConstView& x, const MatrixTile& tile, float* out, std::int64_t pitch);
 
-/// Random Hadamard transform of each 16 consecutive columns of `rows` rows, in place (numerics.md S4), rounded
-/// to `dtype` afterwards. `cols` is a multiple of 16.
+/// Random Hadamard transform of each 16 consecutive columns of `rows` rows, in place (numerics.md
+/// S4), rounded to `dtype` afterwards. `cols` is a multiple of 16.
 void hadamard16_rows(float* values, std::int64_t rows, std::int64_t cols, std::int64_t pitch,
                      DType dtype);
 
@@ -35,7 +36,8 @@ Amax amax_of(const float* values, std::int64_t n);
 /// codes[i] = encode(values[i] · scale), saturating.
 using EncodeRow = void (*)(const formats::FloatSpec& spec, const float* values, float scale,
                            std::uint8_t* codes, std::int64_t n);
-/// The loop for a format: one with its numbers as constants where it is common, else one that reads them.
+/// The loop for a format: one with its numbers as constants where it is common, else one that reads
+/// them.
 EncodeRow row_encoder(const formats::FloatSpec& spec);
 
 /// values[i] = decode(codes[i]) · scale_inv.

@@ -13,22 +13,27 @@ namespace {
 
 /// How a matrix is cut into tiles that fit the cache and hold whole blocks.
 struct Tiling {
-  std::int64_t rows;      ///< of a tile
+  std::int64_t rows;  ///< of a tile
   std::int64_t cols;
   std::int64_t num_rows;  ///< tiles down a slice
   std::int64_t num_cols;
   std::int64_t slices;
 
   [[nodiscard]] std::int64_t size() const { return slices * num_rows * num_cols; }
-  [[nodiscard]] std::int64_t pitch() const { return cols + 16; }  // rows start in different cache sets
+  [[nodiscard]] std::int64_t pitch() const {
+    return cols + 16;
+  }  // rows start in different cache sets
 };
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
 
 /// `unit` repeated to about `wanted`, at most what `extent` needs.
 std::int64_t fitted(std::int64_t extent, std::int64_t unit, std::int64_t wanted) {
   const std::int64_t units = std::max<std::int64_t>(1, wanted / unit);
-  return std::max<std::int64_t>(1, std::min(units, ceil_div(std::max<std::int64_t>(extent, 1), unit))) *
+  return std::max<std::int64_t>(
+             1, std::min(units, ceil_div(std::max<std::int64_t>(extent, 1), unit))) *
          unit;
 }
 
@@ -65,7 +70,8 @@ MatrixTile tile_at(const Tiling& tiling, std::int64_t index, std::int64_t rows, 
 
 float* scratch_of_thread(std::int64_t size) {
   thread_local std::vector<float> scratch;
-  if (static_cast<std::int64_t>(scratch.size()) < size) scratch.resize(static_cast<std::size_t>(size));
+  if (static_cast<std::int64_t>(scratch.size()) < size)
+    scratch.resize(static_cast<std::size_t>(size));
   return scratch.data();
 }
 
@@ -78,8 +84,8 @@ struct TileValues {
 TileValues load_transformed(const ConstView& x, const QuantizeSpec& spec, const MatrixTile& tile,
                             const Tiling& tiling) {
   if (x.dtype == DType::float32 && x.strides[2] == 1 && !spec.hadamard) {
-    return {static_cast<const float*>(x.data) + tile.slice * x.strides[0] + tile.row * x.strides[1] +
-                tile.col,
+    return {static_cast<const float*>(x.data) + tile.slice * x.strides[0] +
+                tile.row * x.strides[1] + tile.col,
             x.strides[1]};
   }
   float* values = scratch_of_thread(tiling.rows * tiling.pitch());
@@ -135,7 +141,8 @@ void store_scale(const QuantizeJob& job, const MatrixTile& block, std::int64_t i
   const std::int64_t first = is_repeated ? block.row : i;
   const std::int64_t count = is_repeated ? block.rows : 1;
   for (std::int64_t row = first; row < first + count; ++row) {
-    const std::int64_t at = block.slice * job.scale_inv.strides[0] + row * job.scale_inv.shape[2] + j;
+    const std::int64_t at =
+        block.slice * job.scale_inv.strides[0] + row * job.scale_inv.shape[2] + j;
     if (job.has_byte_scales) {
       static_cast<std::uint8_t*>(job.scale_inv.data)[at] = static_cast<std::uint8_t>(scale.code);
     } else {
@@ -148,7 +155,8 @@ void encode_row_stochastic(const float* values, float scale, std::uint8_t* codes
                            const ops::RoundingStream& rounding, std::int64_t first_index) {
   constexpr std::int64_t kChunk = 64;
   std::uint32_t words[kChunk + 4];
-  const auto high = (std::uint32_t{rounding.usage} << 24) | static_cast<std::uint32_t>(rounding.offset >> 32);
+  const auto high =
+      (std::uint32_t{rounding.usage} << 24) | static_cast<std::uint32_t>(rounding.offset >> 32);
   for (std::int64_t start = 0; start < n; start += kChunk) {
     const std::int64_t count = std::min(kChunk, n - start);
     const auto first = static_cast<std::uint64_t>(first_index + start);
@@ -156,9 +164,10 @@ void encode_row_stochastic(const float* values, float scale, std::uint8_t* codes
     const std::int64_t blocks = (static_cast<std::int64_t>(skipped) + count + 3) / 4;
     for (std::int64_t i = 0; i < blocks; ++i) {
       const std::uint64_t block = (first >> 2) + static_cast<std::uint64_t>(i);
-      const Words4 out = philox4x32({{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
-                                      static_cast<std::uint32_t>(rounding.offset), high}},
-                                    rounding.seed);
+      const Words4 out =
+          philox4x32({{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+                       static_cast<std::uint32_t>(rounding.offset), high}},
+                     rounding.seed);
       std::copy(out.v, out.v + 4, words + 4 * i);
     }
     for (std::int64_t i = 0; i < count; ++i) {
@@ -168,7 +177,8 @@ void encode_row_stochastic(const float* values, float scale, std::uint8_t* codes
   }
 }
 
-void encode_block(const QuantizeJob& job, const MatrixTile& block, const TileValues& values, float scale) {
+void encode_block(const QuantizeJob& job, const MatrixTile& block, const TileValues& values,
+                  float scale) {
   const std::int64_t cols = job.codes.shape[2];
   auto* slice = static_cast<std::uint8_t*>(job.codes.data) + block.slice * job.codes.strides[0];
   for (std::int64_t r = 0; r < block.rows; ++r) {
@@ -217,7 +227,8 @@ void store_scales_without_elements(const QuantizeJob& job) {
   const std::int64_t per_slice = job.scale_inv.shape[1] * job.scale_inv.shape[2];
   for (std::int64_t slice = 0; slice < job.scale_inv.shape[0]; ++slice) {
     Amax amax;
-    if (job.matrix_amax.defined()) amax.value = static_cast<const float*>(job.matrix_amax.data)[slice];
+    if (job.matrix_amax.defined())
+      amax.value = static_cast<const float*>(job.matrix_amax.data)[slice];
     const formats::BlockScale scale = scale_of_block(job, slice, amax);
     for (std::int64_t i = 0; i < per_slice; ++i) {
       const std::int64_t at = slice * per_slice + i;
@@ -251,10 +262,19 @@ void matrix_amax(const Stream& /*stream*/, ConstView x, View amax, const Quantiz
   }
 }
 
-void quantize(const Stream& /*stream*/, ConstView x, ConstView matrix_amax, ConstView scale, View codes,
-              View scale_inv, const QuantizeSpec& spec, const ops::RoundingStream& rounding) {
-  const QuantizeJob job{x,    matrix_amax, scale, codes, scale_inv, spec, rounding,
-                        make_tiling(x, spec, codes.shape[2]), row_encoder(spec.format), spec.has_byte_scales()};
+void quantize(const Stream& /*stream*/, ConstView x, ConstView matrix_amax, ConstView scale,
+              View codes, View scale_inv, const QuantizeSpec& spec,
+              const ops::RoundingStream& rounding) {
+  const QuantizeJob job{x,
+                        matrix_amax,
+                        scale,
+                        codes,
+                        scale_inv,
+                        spec,
+                        rounding,
+                        make_tiling(x, spec, codes.shape[2]),
+                        row_encoder(spec.format),
+                        spec.has_byte_scales()};
   store_scales_without_elements(job);
   const std::int64_t tiles = codes.numel() == 0 ? 0 : job.tiling.size();
 #pragma omp parallel for if (worth_threads(codes.numel()))

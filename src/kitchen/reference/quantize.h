@@ -18,7 +18,8 @@ void transpose_quantized(const Stream& stream, const ops::QuantizedView& x, View
 void quantization_stats(const Stream& stream, ConstView x, const ops::QuantizedView& quantized,
                         ops::QuantizationStats* stats);
 
-/// fp32 factor of the codes of block (row block i, column block j) of a slice, without the NVFP4 amax factor.
+/// fp32 factor of the codes of block (row block i, column block j) of a slice, without the NVFP4
+/// amax factor.
 float stored_scale(const ops::QuantizedView& x, std::int64_t slice, std::int64_t i, std::int64_t j);
 
 /// Whether a kernel may gain from a second thread: the work is large and no parallel region runs.

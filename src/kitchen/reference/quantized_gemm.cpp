@@ -14,15 +14,17 @@ namespace kitchen::reference {
 namespace {
 
 /// Scales that are constant along the reduction multiply the sum instead of the operand.
-bool scales_the_sum(const QuantizeSpec& spec) { return spec.granularity.cols == 0; }
+bool scales_the_sum(const QuantizeSpec& spec) {
+  return spec.granularity.cols == 0;
+}
 
 /// Decodes a slice to fp32 [rows, cols]; block scales are applied, those of scales_the_sum are not.
 void decode_slice(const ops::QuantizedView& x, std::int64_t slice, float* values) {
   const std::int64_t rows = x.codes.shape[1];
   const std::int64_t cols = x.codes.shape[2];
   const bool plain = scales_the_sum(x.spec);
-  const std::int64_t block_rows =
-      x.spec.stored_scale_rows() == 0 ? std::max<std::int64_t>(rows, 1) : x.spec.stored_scale_rows();
+  const std::int64_t block_rows = x.spec.stored_scale_rows() == 0 ? std::max<std::int64_t>(rows, 1)
+                                                                  : x.spec.stored_scale_rows();
   const std::int64_t block_cols = plain ? std::max<std::int64_t>(cols, 1) : x.spec.granularity.cols;
   const auto* codes = static_cast<const std::uint8_t*>(x.codes.data) + slice * rows * cols;
   const DecodeRow decode = row_decoder(x.spec.format);
@@ -91,8 +93,8 @@ void multiply_slice(const SliceProblem& p, float* workspace) {
   decode_slice(p.b, p.slice, b);
   if (k > 0) {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(m), static_cast<int>(n),
-                static_cast<int>(k), 1.0f, a, static_cast<int>(k), b, static_cast<int>(k), 0.0f, acc,
-                static_cast<int>(n));
+                static_cast<int>(k), 1.0f, a, static_cast<int>(k), b, static_cast<int>(k), 0.0f,
+                acc, static_cast<int>(n));
   } else {
     std::fill(acc, acc + m * n, 0.0f);
   }
@@ -113,8 +115,8 @@ std::int64_t lanes(std::int64_t slices) {
   return std::max<std::int64_t>(1, std::min<std::int64_t>(slices, omp_get_max_threads()));
 }
 
-std::int64_t fast_workspace(const ops::QuantizedView& a, const ops::QuantizedView& b, const ConstView& d,
-                            bool /*accumulate*/) {
+std::int64_t fast_workspace(const ops::QuantizedView& a, const ops::QuantizedView& b,
+                            const ConstView& d, bool /*accumulate*/) {
   if (d.numel() == 0) return 0;
   return lanes(d.shape[0]) * floats_a_slice(a, b) * static_cast<std::int64_t>(sizeof(float));
 }
@@ -145,7 +147,8 @@ void quantized_gemm_fast(const Stream& /*stream*/, const ops::QuantizedView& a,
   const std::vector<float> bias = load_bias(epilogue.bias, n);
   const auto run = [&](std::int64_t slice, std::int64_t lane) {
     std::vector<float> b_scales(static_cast<std::size_t>(n));
-    for (std::int64_t j = 0; j < n; ++j) b_scales[static_cast<std::size_t>(j)] = row_scale(b, slice, j);
+    for (std::int64_t j = 0; j < n; ++j)
+      b_scales[static_cast<std::size_t>(j)] = row_scale(b, slice, j);
     multiply_slice({a, b, d, epilogue, bias, b_scales, slice},
                    static_cast<float*>(workspace) + lane * floats_a_slice(a, b));
   };
@@ -154,7 +157,7 @@ void quantized_gemm_fast(const Stream& /*stream*/, const ops::QuantizedView& a,
     return;
   }
   // Inside the region the BLAS and the decoders see that they are in one, and stay on their thread.
-#pragma omp parallel for num_threads(static_cast<int>(lanes(slices)))
+#pragma omp parallel for num_threads(static_cast <int>(lanes(slices)))
   for (std::int64_t slice = 0; slice < slices; ++slice) run(slice, omp_get_thread_num());
 }
 

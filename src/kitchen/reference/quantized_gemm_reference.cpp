@@ -10,7 +10,8 @@ namespace kitchen::reference {
 
 namespace {
 
-/// Access to the elements of one slice of an operand, with the scale of a place as numerics.md S5.1 wants it.
+/// Access to the elements of one slice of an operand, with the scale of a place as numerics.md S5.1
+/// wants it.
 class Operand {
  public:
   Operand(const ops::QuantizedView& x, std::int64_t slice)
@@ -48,7 +49,8 @@ class Operand {
   const std::uint8_t* codes_ = nullptr;
 };
 
-/// Length of a partial sum: the shorter block of the two operands, 128 where scales do not change along k.
+/// Length of a partial sum: the shorter block of the two operands, 128 where scales do not change
+/// along k.
 std::int64_t reduction_block(const Operand& a, const Operand& b) {
   const std::int64_t x = a.block_of_reduction();
   const std::int64_t y = b.block_of_reduction();
@@ -57,8 +59,8 @@ std::int64_t reduction_block(const Operand& a, const Operand& b) {
   return std::min(x, y);
 }
 
-float partial_sum(const Operand& a, const Operand& b, std::int64_t i, std::int64_t j, std::int64_t k0,
-                  std::int64_t k1) {
+float partial_sum(const Operand& a, const Operand& b, std::int64_t i, std::int64_t j,
+                  std::int64_t k0, std::int64_t k1) {
   float sum = 0.0f;
   for (std::int64_t k = k0; k < k1; ++k) sum += a.code_value(i, k) * b.code_value(j, k);
   return sum;
@@ -94,8 +96,10 @@ double ref64_element(const ops::QuantizedView& a_view, const ops::QuantizedView&
   const Operand b(b_view, slice);
   double sum = 0.0;
   for (std::int64_t k = 0; k < a_view.codes.shape[2]; ++k) {
-    const double x = static_cast<double>(a.code_value(i, k)) * static_cast<double>(a.full_scale(i, k));
-    const double y = static_cast<double>(b.code_value(j, k)) * static_cast<double>(b.full_scale(j, k));
+    const double x =
+        static_cast<double>(a.code_value(i, k)) * static_cast<double>(a.full_scale(i, k));
+    const double y =
+        static_cast<double>(b.code_value(j, k)) * static_cast<double>(b.full_scale(j, k));
     sum += x * y;
   }
   return sum;
@@ -113,9 +117,12 @@ float round_to_odd(double value) {
 float rounded_for(DType dtype, double value) {
   return dtype == DType::float32 ? static_cast<float>(value) : round_to_odd(value);
 }
-float rounded_for(DType /*dtype*/, float value) { return value; }
+float rounded_for(DType /*dtype*/, float value) {
+  return value;
+}
 
-/// Calls element(slice, i, j) for every output, adds bias and C in the element's type and stores it.
+/// Calls element(slice, i, j) for every output, adds bias and C in the element's type and stores
+/// it.
 template <class Element>
 void for_each_output(const View& d, const ops::GemmEpilogue& epilogue, std::int64_t work,
                      const Element& element) {
@@ -127,7 +134,8 @@ void for_each_output(const View& d, const ops::GemmEpilogue& epilogue, std::int6
     for (std::int64_t j = 0; j < d.shape[2]; ++j) {
       const std::int64_t at = slice * d.strides[0] + i * d.strides[1] + j;
       auto value = element(slice, i, j);
-      if (epilogue.bias.defined()) value += load_element(epilogue.bias.data, epilogue.bias.dtype, j);
+      if (epilogue.bias.defined())
+        value += load_element(epilogue.bias.data, epilogue.bias.dtype, j);
       if (epilogue.accumulate) value += load_element(d.data, d.dtype, at);
       const float rounded = rounded_for(d.dtype, value);
       store_row(&rounded, d.dtype, d.data, at, 1);
