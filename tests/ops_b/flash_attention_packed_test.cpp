@@ -1,7 +1,6 @@
 #include "kitchen/base/error.h"
 #include "kitchen/ops/flash_attention.h"
-#include "ops_b/attention_oracle.h"
-#include "ops_b/test_tensors.h"
+#include "ops_b/attention_checks.h"
 
 #include <gtest/gtest.h>
 
@@ -33,10 +32,6 @@ BothPasses run(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& 
   result.backward =
       ops::flash_attention_backward(dout, q, k, v, result.forward.o, result.forward.lse, options);
   return result;
-}
-
-Heads heads_of(const Tensor& x) {
-  return {x.dim(0), x.dim(1), x.dim(2), x.dim(3), values_of(x)};
 }
 
 // labels: ops.flash_attention A05

@@ -60,8 +60,8 @@ KITCHEN_HOST_DEVICE inline float clamp(float x, float low, float high) {
 
 }  // namespace math_detail
 
-/// 2^x. Relative error below 9e-8; 0 where the result would be subnormal (x < -126), since processors
-/// work on subnormals many times slower; Inf from 128 on; NaN stays.
+/// 2^x. Relative error below 9e-8; 0 where the result would be subnormal (x < -126), since
+/// processors work on subnormals many times slower; Inf from 128 on; NaN stays.
 KITCHEN_HOST_DEVICE inline float exp2_exact(float x) {
   const float c = math_detail::clamp(x, -126.0f, 129.0f);
   const float n = rintf(c);
@@ -71,8 +71,8 @@ KITCHEN_HOST_DEVICE inline float exp2_exact(float x) {
   return x < -126.0f ? 0.0f : value;
 }
 
-/// e^x. Relative error below 9e-8; 0 where the result would be subnormal (x < -87.33654), as in exp2_exact;
-/// Inf from 88.73 on; NaN stays.
+/// e^x. Relative error below 9e-8; 0 where the result would be subnormal (x < -87.33654), as in
+/// exp2_exact; Inf from 88.73 on; NaN stays.
 KITCHEN_HOST_DEVICE inline float exp_exact(float x) {
   const float c = math_detail::clamp(x, -87.33654f, 89.5f);
   const float n = rintf(c * 1.44269504f);

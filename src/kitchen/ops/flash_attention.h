@@ -14,35 +14,37 @@ struct FlashAttentionOptions {
   bool causal = true;  ///< bottom-right: query i sees keys j <= i + sk - sq
   /// exp(t - m) if true, else exp2(t·log2 e - m): same exact result, rounded differently (S7.3).
   bool natural_exp = false;
-  /// (left, right) window in keys around the diagonal i + sk - sq, -1 = unlimited; (-1, -1) = none; causal
-  /// makes right 0. Ext.
+  /// (left, right) window in keys around the diagonal i + sk - sq, -1 = unlimited; (-1, -1) = none;
+  /// causal makes right 0. Ext.
   std::pair<std::int64_t, std::int64_t> window{-1, -1};
-  /// Packed sequences (Ext): offsets of the sequences in dimension 0, batch must be 1. Empty = not packed.
-  /// Tokens past the last offset are neither read nor written by queries or keys (their output is 0).
+  /// Packed sequences (Ext): offsets of the sequences in dimension 0, batch must be 1. Empty = not
+  /// packed. Tokens past the last offset are neither read nor written by queries or keys (their
+  /// output is 0).
   std::vector<std::int64_t> cu_seqlens_q;
   std::vector<std::int64_t> cu_seqlens_k;
 };
 
-/// Kernel: q, o [sq, b, np, d]; k, v [sk, b, ng, d] (np a multiple of ng; query head h reads key head
-/// h / (np / ng)); lse [b, np, sq] float32 in natural log. Unit stride in d, any other strides; o, lse
-/// contiguous. Blocked over keys with running maximum and sum in fp32; the probabilities are rounded to q's
-/// dtype for the product with V when that is bfloat16 or float16, the sum keeps fp32, o = acc / sum (S7.3).
-/// A row that sees no key, or only scores of -inf, gives 0 and lse -inf. A NaN in a key that is never read
-/// (past the offsets) stays out; in a key that the mask hides from some queries of a block only, it may reach
-/// the others (0 · NaN). Memory beyond the outputs: O(d·block + block²) a thread. Bounded; the result does
-/// not depend on threads.
+/// Kernel: q, o [sq, b, np, d]; k, v [sk, b, ng, d] (np a multiple of ng; query head h reads key
+/// head h / (np / ng)); lse [b, np, sq] float32 in natural log. Unit stride in d, any other
+/// strides; o, lse contiguous. Blocked over keys with running maximum and sum in fp32; the
+/// probabilities are rounded to q's dtype for the product with V when that is bfloat16 or float16,
+/// the sum keeps fp32, o = acc / sum (S7.3). A row that sees no key, or only scores of -inf, gives
+/// 0 and lse -inf. A NaN in a key that is never read (past the offsets) stays out; in a key that
+/// the mask hides from some queries of a block only, it may reach the others (0 · NaN). Memory
+/// beyond the outputs: O(d·block + block²) a thread. Bounded; the result does not depend on
+/// threads.
 struct FlashAttentionForwardKernel {
   static constexpr const char* kName = "flash_attention_forward";
   using Fn = void (*)(const Stream&, ConstView q, ConstView k, ConstView v, View o, View lse,
                       const FlashAttentionOptions&);
 };
 
-/// Kernel: recomputes p from lse. `delta` [b, np, sq] float32 is workspace: rowsum(dout·o). p for dv and
-/// dS = p·(dP - delta) for dq and dk are rounded to q's dtype; each gradient is summed in fp32, times scale,
-/// and rounded once; dk, dv sum over the query heads of a group in ascending head order. dq, dk, dv
-/// contiguous; rows past the offsets, of queries without a key and of keys without a query are 0. No
-/// atomics: bit-reproducible. Memory beyond that: the forward's and fp32 sums of dq of one group of heads
-/// and one sequence a thread, linear in sq. Bounded.
+/// Kernel: recomputes p from lse. `delta` [b, np, sq] float32 is workspace: rowsum(dout·o). p for
+/// dv and dS = p·(dP - delta) for dq and dk are rounded to q's dtype; each gradient is summed in
+/// fp32, times scale, and rounded once; dk, dv sum over the query heads of a group in ascending
+/// head order. dq, dk, dv contiguous; rows past the offsets, of queries without a key and of keys
+/// without a query are 0. No atomics: bit-reproducible. Memory beyond that: the forward's and fp32
+/// sums of dq of one group of heads and one sequence a thread, linear in sq. Bounded.
 struct FlashAttentionBackwardKernel {
   static constexpr const char* kName = "flash_attention_backward";
   using Fn = void (*)(const Stream&, ConstView dout, ConstView q, ConstView k, ConstView v,
@@ -61,8 +63,10 @@ struct FlashAttentionGradients {
   Tensor dv;
 };
 
-/// float32 operands are computed without rounding p. Operands whose last stride is not 1 are copied first.
-/// @throws TypeError naming the operand and its dtype unless all are float32, float16 or bfloat16 alike;
+/// float32 operands are computed without rounding p. Operands whose last stride is not 1 are copied
+/// first.
+/// @throws TypeError naming the operand and its dtype unless all are float32, float16 or bfloat16
+/// alike;
 ///         ValueError on rank, head counts, head sizes, window or offsets that do not fit.
 /// @source FlashAttention-2, arXiv:2307.08691: online softmax by blocks, backward from log-sum-exp.
 FlashAttentionResult flash_attention_forward(const Tensor& q, const Tensor& k, const Tensor& v,
