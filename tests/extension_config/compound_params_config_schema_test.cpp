@@ -24,9 +24,7 @@ CompoundParamsConfigSchema parse(ConfigList parts) {
   return CompoundParamsConfigSchema::parse_config_dict(compound(std::move(parts)));
 }
 
-// labels: CompoundParamsConfigSchema.parse_config_dict CompoundParamsConfigSchema.q_linear_params
-// CompoundParamsConfigSchema.q_attention_params CompoundParamsConfigSchema.q_fa_params
-// CompoundParamsConfigSchema.configs CompoundParamsConfigSchema.kitchen_config_type
+// labels: CompoundParamsConfigSchema.parse_config_dict CompoundParamsConfigSchema.q_linear_params CompoundParamsConfigSchema.q_attention_params CompoundParamsConfigSchema.q_fa_params CompoundParamsConfigSchema.configs CompoundParamsConfigSchema.kitchen_config_type
 TEST(CompoundParamsConfigSchema, BothDocumentedCombinationsParse) {
   const auto with_attention = parse({kLinear, kAttention});
   EXPECT_EQ(with_attention.kitchen_config_type, KitchenConfigType::COMPOUND_PARAMS);
@@ -42,8 +40,7 @@ TEST(CompoundParamsConfigSchema, BothDocumentedCombinationsParse) {
   EXPECT_TRUE(with_flash.q_fa_params);
 }
 
-// labels: CompoundParamsConfigSchema.get_qlinear_params
-// CompoundParamsConfigSchema.get_qattention_params CompoundParamsConfigSchema.get_qfa_params
+// labels: CompoundParamsConfigSchema.get_qlinear_params CompoundParamsConfigSchema.get_qattention_params CompoundParamsConfigSchema.get_qfa_params
 TEST(CompoundParamsConfigSchema, GettersGiveThePartsAndNullForTheOthers) {
   const auto all = parse({kLinear, kAttention, kFlash});
   EXPECT_EQ(all.get_qlinear_params(), all.q_linear_params->to_kitchen_qlinear());

@@ -79,36 +79,31 @@ void check_bad_indices(KitchenConfigType type) {
   }
 }
 
-// labels: QLinearParamsConfigSchema.parse_config_dict QLinearParamsConfigSchema.get_expected_keys
-// C17
+// labels: QLinearParamsConfigSchema.parse_config_dict QLinearParamsConfigSchema.get_expected_keys C17
 TEST(QLinearParamsConfigSchema, SharedRulesHoldInOrder) {
   check_shared_rules<QLinearParamsConfigSchema>("QLinearParams", "QAttentionParams", "recipe_idx",
                                                 2);
 }
 
-// labels: QAttentionParamsConfigSchema.parse_config_dict
-// QAttentionParamsConfigSchema.get_expected_keys D1
+// labels: QAttentionParamsConfigSchema.parse_config_dict QAttentionParamsConfigSchema.get_expected_keys D1
 TEST(QAttentionParamsConfigSchema, SharedRulesHoldInOrderAndTheLinearTypeIsRefused) {
   check_shared_rules<QAttentionParamsConfigSchema>("QAttentionParams", "QLinearParams",
                                                    "recipe_idx", 6001);
 }
 
-// labels: QFlashAttentionParamsConfigSchema.parse_config_dict
-// QFlashAttentionParamsConfigSchema.get_expected_keys
+// labels: QFlashAttentionParamsConfigSchema.parse_config_dict QFlashAttentionParamsConfigSchema.get_expected_keys
 TEST(QFlashAttentionParamsConfigSchema, SharedRulesHoldInOrder) {
   check_shared_rules<QFlashAttentionParamsConfigSchema>("QFlashAttentionParams", "QLinearParams",
                                                         "recipe_name", "any");
 }
 
-// labels: QLinearParamsConfigSchema.__post_init__ QAttentionParamsConfigSchema.__post_init__ D12
-// C17 C16
+// labels: QLinearParamsConfigSchema.__post_init__ QAttentionParamsConfigSchema.__post_init__ D12 C17 C16
 TEST(ConfigSchema, RecipeNumbersMustBePositiveIntegers) {
   check_bad_indices<QLinearParamsConfigSchema>(KitchenConfigType::QLINEAR_PARAMS);
   check_bad_indices<QAttentionParamsConfigSchema>(KitchenConfigType::QATTENTION_PARAMS);
 }
 
-// labels: QFlashAttentionParamsConfigSchema.__post_init__
-// QFlashAttentionParamsConfigSchema.recipe_name
+// labels: QFlashAttentionParamsConfigSchema.__post_init__ QFlashAttentionParamsConfigSchema.recipe_name
 TEST(QFlashAttentionParamsConfigSchema, NameMustBeAStringAndIsKeptUnchanged) {
   const KitchenConfigType type = KitchenConfigType::QFLASHATTENTION_PARAMS;
   EXPECT_TRUE(throws<ValueError>([&] { (void)QFlashAttentionParamsConfigSchema(type, 123); },
@@ -122,8 +117,7 @@ TEST(QFlashAttentionParamsConfigSchema, NameMustBeAStringAndIsKeptUnchanged) {
   EXPECT_TRUE(throws<ValueError>([&] { (void)empty.to_kitchen_qfa(); }, {"\"\""}));
 }
 
-// labels: QLinearParamsConfigSchema.to_kitchen_qlinear
-// QLinearParamsConfigSchema.kitchen_config_type QLinearParamsConfigSchema.recipe_idx C16
+// labels: QLinearParamsConfigSchema.to_kitchen_qlinear QLinearParamsConfigSchema.kitchen_config_type QLinearParamsConfigSchema.recipe_idx C16
 TEST(QLinearParamsConfigSchema, ConvertsToTheRecipeOfItsNumber) {
   const auto schema = QLinearParamsConfigSchema::parse_config_dict(
       dict_of("{kitchen_config_type: QLinearParams, recipe_idx: 2}"));
@@ -146,8 +140,7 @@ TEST(QLinearParamsConfigSchema, ConvertsToTheRecipeOfItsNumber) {
                                  {"9999", "2 (fp8_cs)", "recipe.yaml, line 3"}));
 }
 
-// labels: QAttentionParamsConfigSchema.to_kitchen_qattention
-// QAttentionParamsConfigSchema.kitchen_config_type QAttentionParamsConfigSchema.recipe_idx
+// labels: QAttentionParamsConfigSchema.to_kitchen_qattention QAttentionParamsConfigSchema.kitchen_config_type QAttentionParamsConfigSchema.recipe_idx
 TEST(QAttentionParamsConfigSchema, ConvertsToTheRecipeOfItsNumber) {
   const QAttentionParamsConfigSchema schema(KitchenConfigType::QATTENTION_PARAMS, 6001);
   EXPECT_EQ(schema.kitchen_config_type, KitchenConfigType::QATTENTION_PARAMS);
@@ -163,8 +156,7 @@ TEST(QAttentionParamsConfigSchema, ConvertsToTheRecipeOfItsNumber) {
   EXPECT_FALSE(bf16.to_kitchen_qattention()->get_quantizer(true).quantized());
 }
 
-// labels: QFlashAttentionParamsConfigSchema.to_kitchen_qfa
-// QFlashAttentionParamsConfigSchema.kitchen_config_type C16
+// labels: QFlashAttentionParamsConfigSchema.to_kitchen_qfa QFlashAttentionParamsConfigSchema.kitchen_config_type C16
 TEST(QFlashAttentionParamsConfigSchema, ConvertsToTheRecipeOfItsName) {
   for (const bool natural : {false, true}) {
     const std::string name =
@@ -211,8 +203,7 @@ TEST(ConfigSchema, MisspeltAndMissingKeysTellFileLineAndTheRightKey) {
       {"Unsupported config type", "\"QLinear\" (string)", "line 1", "did you mean \"QLinear"}));
 }
 
-// labels: KitchenConfigType KitchenConfigType.QLINEAR_PARAMS KitchenConfigType.QATTENTION_PARAMS
-// KitchenConfigType.QFLASHATTENTION_PARAMS KitchenConfigType.COMPOUND_PARAMS
+// labels: KitchenConfigType KitchenConfigType.QLINEAR_PARAMS KitchenConfigType.QATTENTION_PARAMS KitchenConfigType.QFLASHATTENTION_PARAMS KitchenConfigType.COMPOUND_PARAMS
 TEST(KitchenConfigType, TextsAreExact) {
   const std::vector<std::pair<KitchenConfigType, std::string>> table = {
       {KitchenConfigType::QLINEAR_PARAMS, "QLinearParams"},

@@ -26,9 +26,7 @@ KitchenQuantizationParams parse(const std::string& yaml) {
   return parse(*parse_yaml(yaml, "recipe.yaml").get_if<ConfigDict>());
 }
 
-// labels: KitchenQuantizationParams.qlinear_params KitchenQuantizationParams.qattention_params
-// KitchenQuantizationParams.qfa_params KitchenQuantizationParams.match_input
-// KitchenQuantizationParams.params_config_key
+// labels: KitchenQuantizationParams.qlinear_params KitchenQuantizationParams.qattention_params KitchenQuantizationParams.qfa_params KitchenQuantizationParams.match_input KitchenQuantizationParams.params_config_key
 TEST(KitchenQuantizationParams, EachTypeSetsItsPointersAndKeepsTheContext) {
   const char* const linear = "{kitchen_config_type: QLinearParams, recipe_idx: 2}";
   const char* const attention = "{kitchen_config_type: QAttentionParams, recipe_idx: 6001}";
