@@ -52,7 +52,7 @@ void check_ascii(const SourceFile& file, std::size_t line, const std::string& co
                  Findings& findings) {
   for (const char c : code) {
     if ((static_cast<unsigned char>(c) & 0x80U) == 0) continue;
-    findings.error(file.path, line, "non-ASCII character outside a comment; write an escape");
+    findings.error(file.path, line, "non-ASCII character outside comments and literals");
     return;
   }
 }
@@ -100,9 +100,10 @@ void check_code(const SourceFile& file, Findings& findings) {
   check_budget(file, findings);
   if (!is_library(file.path)) return;
   const std::vector<std::string> code = code_only(file.lines, Literals::keep);
+  const std::vector<std::string> names = code_only(file.lines, Literals::empty);
   for (std::size_t i = 0; i < code.size(); ++i) {
     check_preprocessor(file, i + 1, code[i], findings);
-    check_ascii(file, i + 1, code[i], findings);
+    check_ascii(file, i + 1, names[i], findings);
   }
 }
 

@@ -7,7 +7,7 @@
 namespace kitchen::tools {
 
 /// Rules for C++ and CUDA files: `#pragma once`, the four macros, no other preprocessor conditions,
-/// ASCII outside comments; a warning for files far over their budget.
+/// ASCII outside comments and literals; a warning for files far over their budget.
 void check_code(const SourceFile& file, Findings& findings);
 
 /// Words that mark unfinished work, in any text file.

@@ -42,7 +42,9 @@ class CompoundParamsConfigSchema {
 
   /// Each returns null if the part is absent.
   [[nodiscard]] std::shared_ptr<const QLinearParams> get_qlinear_params() const;
+  /// The attention part as recipe data; null if absent.
   [[nodiscard]] std::shared_ptr<const QAttentionParams> get_qattention_params() const;
+  /// The flash attention part as recipe data; null if absent.
   [[nodiscard]] std::shared_ptr<const QFlashAttentionParams> get_qfa_params() const;
 
   KitchenConfigType kitchen_config_type;  ///< COMPOUND_PARAMS once constructed

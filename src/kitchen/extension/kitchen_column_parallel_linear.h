@@ -35,7 +35,9 @@ class KitchenColumnParallelLinear : public KitchenLinear {
 
   /// Local sizes, bias and tensor-parallel size.
   [[nodiscard]] std::string repr() const override { return parallel_repr(); }
+  /// The documented name.
   [[nodiscard]] std::string class_name() const override { return "KitchenColumnParallelLinear"; }
+  /// Name, arguments and builder, for specs.
   static ModuleInfo module_info();
 };
 

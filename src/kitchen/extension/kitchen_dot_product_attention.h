@@ -51,7 +51,9 @@ class KitchenDotProductAttention : public MegatronModule,
   std::optional<KitchenQuantizationParams> kitchen_quant_params;  ///< set by finish_init
   std::shared_ptr<const QAttentionParams> qattention_params;      ///< null: unquantized
 
+  /// The documented name.
   [[nodiscard]] std::string class_name() const override { return "KitchenDotProductAttention"; }
+  /// Name, arguments and builder, for specs.
   static ModuleInfo module_info();
 };
 

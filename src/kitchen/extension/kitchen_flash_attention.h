@@ -44,7 +44,9 @@ class KitchenFlashAttention : public MegatronModule,
   std::optional<KitchenQuantizationParams> kitchen_quant_params;  ///< set by finish_init
   std::shared_ptr<modules::KitchenFlashAttentionModule> flash_attention_module;
 
+  /// The documented name.
   [[nodiscard]] std::string class_name() const override { return "KitchenFlashAttention"; }
+  /// Name, arguments and builder, for specs.
   static ModuleInfo module_info();
 };
 

@@ -65,9 +65,11 @@ class KitchenLayerNormColumnParallelLinear : public modules::LayerNormLinear,
   int tp_rank = 0;
   std::optional<KitchenQuantizationParams> kitchen_quant_params;  ///< set by finish_init
 
+  /// The documented name.
   [[nodiscard]] std::string class_name() const override {
     return "KitchenLayerNormColumnParallelLinear";
   }
+  /// Name, arguments and builder, for specs.
   static ModuleInfo module_info();
 
  private:

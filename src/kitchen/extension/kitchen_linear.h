@@ -67,7 +67,9 @@ class KitchenLinear : public modules::Linear,
   bool expert_parallel = false;  ///< set by finish_init
   std::optional<KitchenQuantizationParams> kitchen_quant_params;  ///< set by finish_init
 
+  /// The documented name.
   [[nodiscard]] std::string class_name() const override { return "KitchenLinear"; }
+  /// Name, arguments and builder, for specs.
   static ModuleInfo module_info();
 
  protected:

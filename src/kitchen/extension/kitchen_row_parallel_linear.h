@@ -33,7 +33,9 @@ class KitchenRowParallelLinear : public KitchenLinear {
 
   /// Local sizes, bias and tensor-parallel size.
   [[nodiscard]] std::string repr() const override { return parallel_repr(); }
+  /// The documented name.
   [[nodiscard]] std::string class_name() const override { return "KitchenRowParallelLinear"; }
+  /// Name, arguments and builder, for specs.
   static ModuleInfo module_info();
 };
 

@@ -56,7 +56,7 @@ SelfAttention::SelfAttention(std::shared_ptr<TransformerConfig> transformer_conf
   if (!pg_collection) pg_collection = ProcessGroupCollection::use_mpu_process_groups();
   const std::int64_t all_heads = config->num_attention_heads;
   const std::int64_t all_groups = config->num_query_groups.value_or(all_heads);
-  head_size_ = config->kv_channels.value();
+  head_dim_ = config->kv_channels.value();
   heads_ = divide(all_heads, pg_collection->tp->size());
   groups_ = divide(all_groups, pg_collection->tp->size());
 
@@ -65,8 +65,8 @@ SelfAttention::SelfAttention(std::shared_ptr<TransformerConfig> transformer_conf
   const InitMethod output_init = config->output_layer_init_method
                                      ? config->output_layer_init_method
                                      : init_method_normal(config->output_layer_init_std());
-  const std::int64_t projection = head_size_ * all_heads;
-  BuildArgs qkv({config->hidden_size, projection + 2 * head_size_ * all_groups},
+  const std::int64_t projection = head_dim_ * all_heads;
+  BuildArgs qkv({config->hidden_size, projection + 2 * head_dim_ * all_groups},
                 {{"config", config},
                  {"init_method", init},
                  {"gather_output", false},
@@ -94,7 +94,7 @@ SelfAttention::SelfAttention(std::shared_ptr<TransformerConfig> transformer_conf
   const auto build_norm = [&](const std::optional<ModuleSpec>& spec) -> std::shared_ptr<Module> {
     if (!spec) return nullptr;
     return build_module(*spec, BuildArgs({}, {{"config", config},
-                                              {"hidden_size", head_size_},
+                                              {"hidden_size", head_dim_},
                                               {"eps", config->layernorm_epsilon}}));
   };
   q_layernorm = build_norm(submodules.q_layernorm);
@@ -112,10 +112,10 @@ SelfAttention::QueryKeyValue SelfAttention::project(const Tensor& hidden) {
   const std::int64_t b = mixed.dim(1);
   const std::int64_t per_group = heads_ / groups_;
   const Tensor grouped =
-      autograd::reshape(mixed, {s, b, groups_, (per_group + 2) * head_size_});
+      autograd::reshape(mixed, {s, b, groups_, (per_group + 2) * head_dim_});
   const std::vector<Tensor> parts =
-      autograd::split(grouped, 3, {per_group * head_size_, head_size_, head_size_});
-  QueryKeyValue qkv{autograd::reshape(parts[0], {s, b, heads_, head_size_}), parts[1], parts[2]};
+      autograd::split(grouped, 3, {per_group * head_dim_, head_dim_, head_dim_});
+  QueryKeyValue qkv{autograd::reshape(parts[0], {s, b, heads_, head_dim_}), parts[1], parts[2]};
   if (q_layernorm) {
     qkv.q = as<modules::ForwardTensor>(q_layernorm, "q_layernorm").forward(autograd::contiguous(qkv.q));
   }
@@ -124,7 +124,7 @@ SelfAttention::QueryKeyValue SelfAttention::project(const Tensor& hidden) {
   }
   if (rotary_) {
     const auto rotated =
-        static_cast<std::int64_t>(static_cast<double>(head_size_) * rotary_->percent) / 2 * 2;
+        static_cast<std::int64_t>(static_cast<double>(head_dim_) * rotary_->percent) / 2 * 2;
     qkv.q = autograd::rotary(qkv.q, rotated, rotary_->base);
     qkv.k = autograd::rotary(qkv.k, rotated, rotary_->base);
   }

@@ -58,7 +58,7 @@ class SelfAttention : public MegatronModule {
   std::optional<RotaryOptions> rotary_;
   std::int64_t heads_;
   std::int64_t groups_;
-  std::int64_t head_size_;
+  std::int64_t head_dim_;
 };
 
 }  // namespace kitchen

@@ -10,14 +10,14 @@ namespace kitchen::modules {
 namespace {
 
 void check_operand(const std::string& class_name, const char* operand, const Tensor& tensor,
-                   std::int64_t heads, std::int64_t head_size) {
+                   std::int64_t heads, std::int64_t head_dim) {
   const bool fits = tensor.defined() && tensor.rank() == 4 && tensor.dim(2) == heads &&
-                    tensor.dim(3) == head_size;
+                    tensor.dim(3) == head_dim;
   if (fits) return;
   throw ValueError(class_name + ": " + operand + " has shape " +
                    (tensor.defined() ? to_string(tensor.shape()) : std::string("(undefined)")) +
                    ", expected [sequence, batch, " + std::to_string(heads) + ", " +
-                   std::to_string(head_size) + "]");
+                   std::to_string(head_dim) + "]");
 }
 
 }  // namespace
@@ -67,10 +67,10 @@ AttentionGeometry attention_geometry(const std::string& class_name, const Transf
 
 void check_attention_inputs(const std::string& class_name, const AttentionGeometry& geometry,
                             const Tensor& query, const Tensor& key, const Tensor& value) {
-  const std::int64_t head_size = geometry.hidden_size_per_attention_head;
-  check_operand(class_name, "query", query, geometry.num_attention_heads_per_partition, head_size);
-  check_operand(class_name, "key", key, geometry.num_query_groups_per_partition, head_size);
-  check_operand(class_name, "value", value, geometry.num_query_groups_per_partition, head_size);
+  const std::int64_t head_dim = geometry.hidden_size_per_attention_head;
+  check_operand(class_name, "query", query, geometry.num_attention_heads_per_partition, head_dim);
+  check_operand(class_name, "key", key, geometry.num_query_groups_per_partition, head_dim);
+  check_operand(class_name, "value", value, geometry.num_query_groups_per_partition, head_dim);
 }
 
 }  // namespace kitchen::modules

@@ -18,7 +18,7 @@ Tensor unfused_attention(const UnfusedAttention& core, const Tensor& query, cons
   const std::int64_t sk = k.dim(0);
   const std::int64_t b = query.dim(1);
   const std::int64_t heads = query.dim(2);
-  const std::int64_t head_size = query.dim(3);
+  const std::int64_t head_dim = query.dim(3);
   const bool records = autograd::grad_enabled();
   const auto bmm = [&](const Tensor& left, const Tensor& right, float alpha, bool is_bmm2) {
     return QuantizedBMM::apply(left, right, alpha, is_bmm2, records, geometry.layer_number,
@@ -26,9 +26,9 @@ Tensor unfused_attention(const UnfusedAttention& core, const Tensor& query, cons
   };
 
   const Tensor q_slices =
-      autograd::transpose(autograd::reshape(query, {sq, b * heads, head_size}), 0, 1);
+      autograd::transpose(autograd::reshape(query, {sq, b * heads, head_dim}), 0, 1);
   const Tensor k_slices =
-      autograd::permute(autograd::reshape(k, {sk, b * heads, head_size}), {1, 2, 0});
+      autograd::permute(autograd::reshape(k, {sk, b * heads, head_dim}), {1, 2, 0});
   const Tensor scores = bmm(q_slices, k_slices, static_cast<float>(geometry.softmax_scale), false);
   Tensor probs = core.scale_mask_softmax->forward(
       autograd::reshape(scores, {b, heads, sq, sk}), attention_mask);
@@ -39,12 +39,12 @@ Tensor unfused_attention(const UnfusedAttention& core, const Tensor& query, cons
     probs = core.attention_dropout->forward(probs);
   }
   const Tensor v_slices =
-      autograd::transpose(autograd::reshape(v, {sk, b * heads, head_size}), 0, 1);
+      autograd::transpose(autograd::reshape(v, {sk, b * heads, head_dim}), 0, 1);
   const Tensor context =
       bmm(autograd::reshape(probs, {b * heads, sq, sk}), v_slices, 1.0f, true);
   const Tensor ordered = autograd::contiguous(
-      autograd::permute(autograd::reshape(context, {b, heads, sq, head_size}), {2, 0, 1, 3}));
-  return autograd::reshape(ordered, {sq, b, heads * head_size});
+      autograd::permute(autograd::reshape(context, {b, heads, sq, head_dim}), {2, 0, 1, 3}));
+  return autograd::reshape(ordered, {sq, b, heads * head_dim});
 }
 
 }  // namespace kitchen::modules

@@ -55,11 +55,11 @@ void rotate_row(float* row, std::int64_t half, const Angles& angles) {
 void rotary(const Stream& /*stream*/, ConstView x, std::int64_t rotary_dim, double base, float sign,
             View out) {
   const std::vector<double> frequencies = frequencies_of(rotary_dim, base);
-  const std::int64_t head_size = x.shape[3];
+  const std::int64_t head_dim = x.shape[3];
 #pragma omp parallel if (x.numel() > kParallelElements)
   {
     Angles angles(rotary_dim / 2);
-    std::vector<float> row(static_cast<std::size_t>(head_size));
+    std::vector<float> row(static_cast<std::size_t>(head_dim));
 #pragma omp for schedule(static)
     for (std::int64_t s = 0; s < x.shape[0]; ++s) {
       angles.set_position(s, frequencies, sign);
@@ -67,9 +67,9 @@ void rotary(const Stream& /*stream*/, ConstView x, std::int64_t rotary_dim, doub
         for (std::int64_t n = 0; n < x.shape[2]; ++n) {
           const std::int64_t from = s * x.strides[0] + b * x.strides[1] + n * x.strides[2];
           const std::int64_t to = s * out.strides[0] + b * out.strides[1] + n * out.strides[2];
-          load_row(x.data, x.dtype, from, 1, head_size, row.data());
+          load_row(x.data, x.dtype, from, 1, head_dim, row.data());
           rotate_row(row.data(), rotary_dim / 2, angles);
-          store_row(row.data(), out.data, out.dtype, to, 1, head_size);
+          store_row(row.data(), out.data, out.dtype, to, 1, head_dim);
         }
       }
     }
