@@ -44,7 +44,7 @@ void copy_member(const train::Setting& setting, const train::TrainSettings& from
 }  // namespace
 
 void SettingFlags::declare(CLI::App& app) {
-  given_.assign(1, train::TrainSettings());
+  given_.assign(1, defaults_);
   app_ = &app;
   for (const train::Setting& setting : train::setting_table()) declare_one(app, setting, given_[0]);
   app.add_flag("--bf16", bf16_, "bf16 parameters and activations, fp32 main weights (default)")
@@ -62,7 +62,7 @@ train::TrainSettings SettingFlags::resolve() const {
                               "--bf16 or --fp32");
   }
   if (bf16_ && fp32_) throw ValueError("--bf16 and --fp32 exclude each other; choose one");
-  train::TrainSettings settings;
+  train::TrainSettings settings = defaults_;
   if (given.resume) {
     if (given.run_dir.empty()) throw ValueError("--resume needs --run-dir, the folder of the run to go on with");
     const std::string path = train::RunFolder::open(given.run_dir, /*resume=*/true).config_path();

@@ -3,6 +3,7 @@
 #include "kitchen/train/train_settings.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -15,6 +16,9 @@ namespace kitchen::app {
 /// from a file: command line over --yaml-cfg over config.json (resume) over defaults.
 class SettingFlags {
  public:
+  /// @param defaults what a setting is where neither the command line nor a file names it.
+  explicit SettingFlags(train::TrainSettings defaults = {}) : defaults_(std::move(defaults)) {}
+
   /// Declares the flags, grouped by section, with the defaults in their help.
   void declare(CLI::App& app);
 
@@ -22,6 +26,7 @@ class SettingFlags {
   [[nodiscard]] train::TrainSettings resolve() const;
 
  private:
+  train::TrainSettings defaults_;
   std::vector<train::TrainSettings> given_;  ///< one entry, set by the parser
   std::string yaml_cfg_;
   bool bf16_ = false;

@@ -24,6 +24,19 @@ std::string explain_config(const std::string& name, const ConfigDict& config) {
 
 }  // namespace
 
+std::string describe_recipe(const RecipeConfig& recipe) {
+  std::string text;
+  for (const auto& matcher : recipe.matchers()) text += matcher->repr() + "\n";
+  for (const auto& [name, config] : recipe.configs()) text += explain_config(name, config);
+  return text;
+}
+
+std::vector<std::string> recipe_warnings(const RecipeConfig& recipe) {
+  std::vector<std::string> warnings = unreachable_matchers(recipe);
+  for (std::string& warning : unused_configs(recipe)) warnings.push_back(std::move(warning));
+  return warnings;
+}
+
 RecipeReport validate_recipe(const RecipeConfig& recipe) {
   if (recipe.matchers().empty() || recipe.configs().empty()) {
     throw ValueError(fmt::format(
@@ -32,11 +45,7 @@ RecipeReport validate_recipe(const RecipeConfig& recipe) {
         recipe.configs().size(), recipe.matchers().size()));
   }
   check_recipe_references(recipe);
-  RecipeReport report;
-  for (const auto& matcher : recipe.matchers()) report.text += matcher->repr() + "\n";
-  for (const auto& [name, config] : recipe.configs()) report.text += explain_config(name, config);
-  report.warnings = unreachable_matchers(recipe);
-  for (std::string& warning : unused_configs(recipe)) report.warnings.push_back(std::move(warning));
+  RecipeReport report{recipe_warnings(recipe), describe_recipe(recipe)};
   for (const std::string& warning : report.warnings) logger().warning(warning);
   return report;
 }

@@ -13,6 +13,12 @@ struct RecipeReport {
   std::string text;  ///< the rules in order and what each configuration means
 };
 
+/// The rules in order and what each configuration means. @throws what a configuration's parser throws.
+std::string describe_recipe(const RecipeConfig& recipe);
+
+/// Rules that can never match, and configurations that no rule names.
+std::vector<std::string> recipe_warnings(const RecipeConfig& recipe);
+
 /// Checks a recipe before any work: it has rules and configurations, every rule names a
 /// configuration that exists, and every configuration parses, whether a layer will ever ask for it
 /// or not. Logs the warnings: rules that can never match, configurations that no rule names.

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace kitchen::analysis {
+
+/// Wall times of repeats of one piece of work, seconds.
+struct Timing {
+  std::vector<double> seconds;
+
+  [[nodiscard]] double median() const;
+  [[nodiscard]] double fastest() const;
+  [[nodiscard]] double slowest() const;
+  /// (slowest - fastest) / median.
+  [[nodiscard]] double spread() const;
+};
+
+/// How often work is repeated.
+struct Repeats {
+  int warm_up = 2;  ///< not counted: caches, pages and clocks settle
+  int timed = 7;
+};
+
+/// @throws ValueError if fewer than 1 repeat is asked for, or a negative warm-up.
+Timing measure(const std::function<void()>& work, const Repeats& repeats);
+
+}  // namespace kitchen::analysis
