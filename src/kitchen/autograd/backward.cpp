@@ -16,6 +16,14 @@ namespace {
 using Pending = std::map<std::uint64_t, std::pair<std::shared_ptr<Node>, std::vector<Tensor>>,
                          std::greater<>>;
 
+/// A leaf's gradient has storage of its own: what backward functions return may be shared by several inputs
+/// or be a view, and clipping works in place.
+Tensor own_copy(const Tensor& grad) {
+  const Tensor copy = Tensor::empty(grad.context(), grad.shape(), grad.dtype());
+  ops::copy_into(grad, copy);
+  return copy;
+}
+
 void accumulate_leaf(VariableMeta& leaf, const Tensor& grad) {
   if (leaf.grad_added_to_main_grad) {
     throw RuntimeError(
@@ -25,7 +33,7 @@ void accumulate_leaf(VariableMeta& leaf, const Tensor& grad) {
   if (leaf.main_grad.defined()) {
     ops::add_inplace(leaf.main_grad, grad);
   } else {
-    leaf.grad = leaf.grad.defined() ? ops::add(leaf.grad, grad) : grad;
+    leaf.grad = leaf.grad.defined() ? ops::add(leaf.grad, grad) : own_copy(grad);
   }
 }
 
@@ -65,6 +73,10 @@ Tensor seed_gradient(const Tensor& root, const Tensor& grad) {
   if (grad.shape() != root.shape()) {
     throw ValueError("backward: gradient of shape " + to_string(grad.shape()) +
                      " for a root of shape " + to_string(root.shape()));
+  }
+  if (grad.dtype() != root.dtype()) {
+    throw TypeError("backward: gradient of dtype " + to_string(grad.dtype()) + " for a root of dtype " +
+                    to_string(root.dtype()));
   }
   return grad.detach();
 }

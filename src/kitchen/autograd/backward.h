@@ -12,7 +12,7 @@ namespace kitchen::autograd {
 /// Each node runs once, after all nodes that used its outputs; its saved tensors are freed right after.
 /// @param grad gradient of the final scalar with respect to root, of root's shape and dtype; undefined: ones,
 ///             which is only allowed for a single element.
-/// @throws ValueError if root takes no part in a graph, or shapes differ.
+/// @throws ValueError if root takes no part in a graph, or shapes differ; TypeError if dtypes differ.
 void backward(const Tensor& root, const Tensor& grad = {});
 
 /// One line of a printed tape.

@@ -7,6 +7,8 @@
 #include "kitchen/ops/embedding.h"
 #include "kitchen/ops/rotary.h"
 
+#include <optional>
+
 namespace kitchen::autograd {
 
 namespace {
@@ -17,7 +19,7 @@ struct Norm : Function<Norm> {
     Tensor gamma;
     Tensor mean;
     Tensor rstd;
-    bool has_beta = false;
+    std::optional<DType> beta_dtype;
     ops::NormOptions options;
     [[nodiscard]] std::vector<Tensor> tensors() const { return {x, gamma, mean, rstd}; }
   };
@@ -27,7 +29,8 @@ struct Norm : Function<Norm> {
                         const Tensor& beta, const ops::NormOptions& options) {
     ops::NormResult result = ops::norm_forward(x, gamma, beta, options);
     if (ctx.recording()) {
-      ctx.saved = {x, gamma, result.mean, result.rstd, beta.defined(), options};
+      ctx.saved = {x, gamma, result.mean, result.rstd, std::nullopt, options};
+      if (beta.defined()) ctx.saved.beta_dtype = beta.dtype();
     }
     return result.y;
   }
@@ -36,7 +39,7 @@ struct Norm : Function<Norm> {
     ops::NormGradients result =
         ops::norm_backward(ops::contiguous(grads[0]), s.x, s.gamma, s.mean, s.rstd, s.options);
     return {result.dx, ops::cast(result.dgamma, s.gamma.dtype()),
-            s.has_beta ? ops::cast(result.dbeta, s.gamma.dtype()) : Tensor()};
+            s.beta_dtype ? ops::cast(result.dbeta, *s.beta_dtype) : Tensor()};
   }
 };
 
@@ -68,7 +71,7 @@ struct Softmax : Function<Softmax> {
     Tensor probs;
     Tensor mask;
     ops::SoftmaxOptions options;
-    [[nodiscard]] std::vector<Tensor> tensors() const { return {probs}; }
+    [[nodiscard]] std::vector<Tensor> tensors() const { return {probs, mask}; }
   };
   static constexpr const char* kName = "Softmax";
 
@@ -87,6 +90,7 @@ struct Softmax : Function<Softmax> {
 struct RandomSaved {
   float p = 0.0f;
   Rng rng;
+  DType x_dtype = DType::float32;
   DType bias_dtype = DType::float32;
   bool has_bias = false;
   [[nodiscard]] std::vector<Tensor> tensors() const { return {}; }
@@ -114,13 +118,16 @@ struct BiasDropoutAdd : Function<BiasDropoutAdd> {
                         const Tensor& residual, float p, const Rng& rng) {
     ctx.saved.p = p;
     ctx.saved.rng = rng;
+    ctx.saved.x_dtype = x.dtype();
     ctx.saved.has_bias = bias.defined();
     if (bias.defined()) ctx.saved.bias_dtype = bias.dtype();
     return ops::bias_dropout_add(x, bias, residual, p, rng);
   }
   static std::vector<Tensor> backward(FunctionContext<Saved>& ctx, const std::vector<Tensor>& grads) {
     const Saved& s = ctx.saved;
-    const Tensor dx = s.p > 0.0f ? ops::dropout(ops::contiguous(grads[0]), s.p, s.rng) : grads[0];
+    const Tensor dropped =
+        s.p > 0.0f ? ops::dropout(ops::contiguous(grads[0]), s.p, s.rng) : grads[0];
+    const Tensor dx = ops::cast(dropped, s.x_dtype);
     const bool wants_bias = s.has_bias && ctx.needs_grad(1);
     return {dx, wants_bias ? ops::cast(ops::sum_rows(dx), s.bias_dtype) : Tensor(), grads[0]};
   }

@@ -18,7 +18,7 @@ Tensor norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
 /// act(x + bias), gated or not; bias may be undefined. Keeps x, not the sum.
 Tensor bias_activation(const Tensor& x, const Tensor& bias, const ops::ActivationOptions& options);
 
-/// Masked softmax over the last dimension of scores [b, np, sq, sk]. Keeps the probabilities.
+/// Masked softmax over the last dimension of scores [b, np, sq, sk]. Keeps the probabilities and the mask.
 Tensor softmax(const Tensor& scores, const Tensor& mask, const ops::SoftmaxOptions& options);
 
 /// x with each element kept with probability 1 - p and scaled by 1/(1 - p). Keeps no mask: backward draws it

@@ -11,6 +11,22 @@ namespace {
 
 using SegmentFn = std::function<Tensor(const std::vector<Tensor>&)>;
 
+/// Puts the present state back at the end of the scope, also when the segment throws.
+class StateGuard {
+ public:
+  explicit StateGuard(const CaptureState& capture) {
+    if (capture) put_back_ = capture();
+  }
+  ~StateGuard() {
+    if (put_back_) put_back_();
+  }
+  StateGuard(const StateGuard&) = delete;
+  StateGuard& operator=(const StateGuard&) = delete;
+
+ private:
+  std::function<void()> put_back_;
+};
+
 /// A node of its own rather than a Function: the number of inputs is only known at run time.
 struct RecomputeNode : Node {
   SegmentFn fn;
@@ -26,14 +42,14 @@ struct RecomputeNode : Node {
       leaves.push_back(inputs[i].defined() ? inputs[i].detach() : Tensor());
       if (edges[i].wanted()) set_requires_grad(leaves[i]);
     }
-    const std::function<void()> put_back_now = capture ? capture() : std::function<void()>();
-    if (restore_first) restore_first();
     {
+      const StateGuard present(capture);
+      if (restore_first) restore_first();
       const GradModeGuard guard(true);
       const Tensor output = fn(leaves);
-      kitchen::autograd::backward(output, grad_outputs[0]);
+      // A segment in which nothing wants a gradient ends here, as it would without recompute.
+      if (output.requires_grad()) kitchen::autograd::backward(output, grad_outputs[0]);
     }
-    if (put_back_now) put_back_now();
     std::vector<Tensor> grads;
     for (const Tensor& leaf : leaves) grads.push_back(grad_of(leaf));
     return grads;

@@ -166,6 +166,7 @@ Tensor reshape(const Tensor& x, Shape shape) {
 }
 
 Tensor transpose(const Tensor& x, std::int64_t a, std::int64_t b) {
+  for (const std::int64_t dim : {a, b}) (void)x.dim(dim);  // refuses what is out of range
   std::vector<int> order(static_cast<std::size_t>(x.rank()));
   std::iota(order.begin(), order.end(), 0);
   std::swap(order.at(static_cast<std::size_t>(wrap(x, a))),

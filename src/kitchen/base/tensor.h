@@ -33,6 +33,9 @@ struct ShardInfo {
   std::string logical_name;
   Shape global_shape;
   Shape global_offset;
+  /// The local tensor is this many equal pieces of dimension 0 (a gated weight is [gate; up]); piece p starts at
+  /// row global_offset[0] + p·global_shape[0] / parts of the logical tensor.
+  std::int64_t parts = 1;
 };
 
 /// A strided view of a buffer, with value semantics of a handle: copies share storage and autograd state.

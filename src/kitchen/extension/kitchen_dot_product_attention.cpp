@@ -12,7 +12,8 @@ KitchenDotProductAttention::KitchenDotProductAttention(
     AttnMaskType mask_type, std::string type, std::optional<double> dropout,
     std::optional<double> softmax_scale, std::optional<std::string> /*cp_comm_type*/,
     std::shared_ptr<const ProcessGroupCollection> pg_collection)
-    : MegatronModule(std::move(transformer_config)),
+    : MegatronModule(
+          extension::require_config("KitchenDotProductAttention", std::move(transformer_config))),
       geometry(extension::kitchen_attention_geometry("KitchenDotProductAttention", *config,
                                                      layer_number, dropout, softmax_scale,
                                                      pg_collection)),

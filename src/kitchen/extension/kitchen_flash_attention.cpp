@@ -13,7 +13,8 @@ KitchenFlashAttention::KitchenFlashAttention(
     AttnMaskType mask_type, std::string type, std::optional<double> dropout,
     std::optional<double> softmax_scale, std::optional<std::string> /*cp_comm_type*/,
     std::shared_ptr<const ProcessGroupCollection> pg_collection)
-    : MegatronModule(std::move(transformer_config)),
+    : MegatronModule(
+          extension::require_config("KitchenFlashAttention", std::move(transformer_config))),
       geometry(extension::kitchen_attention_geometry("KitchenFlashAttention", *config, layer_number,
                                                      dropout, softmax_scale, pg_collection)),
       attn_mask_type(mask_type),
@@ -45,6 +46,8 @@ void KitchenFlashAttention::finish_init(
   options.kv_channels = geometry.hidden_size_per_attention_head;
   // An fp32 online softmax needs no range protection, so layer scaling cancels in the kernel.
   options.softmax_scale = geometry.softmax_scale * geometry.coeff.value_or(1.0);
+  options.attention_dropout = geometry.attention_dropout;
+  options.sequence_parallel = config->sequence_parallel;
   options.attn_mask_type = to_string(attn_mask_type);
   options.layer_number = geometry.layer_number;
   options.attention_type = attention_type;

@@ -19,7 +19,7 @@ void refuse(bool found, const std::string& what) {
 
 KitchenLayerNormColumnParallelLinear::KitchenLayerNormColumnParallelLinear(
     std::int64_t input_size, std::int64_t output_size, LayerNormColumnParallelLinearArgs args)
-    : config(args.config.get(kClass, "config")) {
+    : config(extension::require_config(kClass, args.config.get(kClass, "config"))) {
   const InitMethod init_method = args.init_method.get(kClass, "init_method");
   const bool gather_output = args.gather_output.get(kClass, "gather_output");
   const bool has_bias = args.bias.get(kClass, "bias");
@@ -88,15 +88,17 @@ void KitchenLayerNormColumnParallelLinear::require_init() const {
 std::pair<Tensor, std::optional<Tensor>> KitchenLayerNormColumnParallelLinear::forward(
     const Tensor& x) {
   require_init();
-  return LayerNormLinear::forward(
-      x, extension::take_first_microbatch(is_first_microbatch, disable_parameter_transpose_cache));
+  modules::LinearOutput result = LayerNormLinear::forward(
+      x, extension::first_microbatch(is_first_microbatch, disable_parameter_transpose_cache));
+  is_first_microbatch = false;
+  return result;
 }
 
 ShardedStateDict KitchenLayerNormColumnParallelLinear::sharded_state_dict(
     const std::string& prefix, const ShardedOffsets& sharded_offsets, const Metadata* metadata) {
   require_init();
   return make_sharded_tensors_for_checkpoint(own_state(), prefix, {{"weight", 0}, {"bias", 0}},
-                                             sharded_offsets, tp_group(),
+                                             sharded_offsets, sharding_group(),
                                              extension::dp_cp_group_of(metadata));
 }
 

@@ -5,7 +5,6 @@
 #include "kitchen/base/rank_state.h"
 
 #include <set>
-#include <utility>
 
 namespace kitchen::extension {
 
@@ -17,10 +16,9 @@ struct WarnedBuffers {
 
 }  // namespace
 
-std::optional<bool> take_first_microbatch(bool& is_first_microbatch, bool disable_cache) {
-  const bool first = std::exchange(is_first_microbatch, false);
+std::optional<bool> first_microbatch(bool is_first_microbatch, bool disable_cache) {
   if (disable_cache) return std::nullopt;
-  return first;
+  return is_first_microbatch;
 }
 
 void warn_comm_buffer_once(const std::optional<std::string>& name) {

@@ -15,9 +15,15 @@
 
 namespace kitchen::extension {
 
-/// The flag to pass to the base layer: nullopt to quantize the weight at every use, else the flag, which
-/// then becomes false.
-std::optional<bool> take_first_microbatch(bool& is_first_microbatch, bool disable_cache);
+/// `config` itself. @throws TypeError naming the class if it is null.
+template <class Config>
+std::shared_ptr<Config> require_config(const std::string& class_name, std::shared_ptr<Config> config) {
+  if (config) return config;
+  throw TypeError(class_name + ": keyword argument 'config' is null; pass a configuration");
+}
+
+/// What to pass to the base layer: nullopt to quantize the weight at every use, else the flag.
+std::optional<bool> first_microbatch(bool is_first_microbatch, bool disable_cache);
 
 /// Warns once a name that communication overlap through a user buffer is not supported in Kitchen.
 void warn_comm_buffer_once(const std::optional<std::string>& name);

@@ -1,9 +1,10 @@
 #include "kitchen/extension/kitchen_linear.h"
 
 #include "kitchen/base/error.h"
-#include "kitchen/extension/get_extra_kitchen_kwargs.h"
 #include "kitchen/extension/kitchen_layer_support.h"
 #include "kitchen/modules/local_linear_options.h"
+
+#include <utility>
 
 namespace kitchen {
 
@@ -20,7 +21,7 @@ KitchenLinear::KitchenLinear(std::int64_t input_size, std::int64_t output_size, 
   constexpr const char* kClass = "KitchenLinear";
   Stash stash{input_size, output_size, args.parallel_mode.get(kClass, "parallel_mode"), nullptr, false,
               args};
-  config = args.config.get(kClass, "config");
+  config = extension::require_config(kClass, args.config.get(kClass, "config"));
   stash.init_method =
       extension::effective_init_method(*config, args.init_method.get(kClass, "init_method"));
   stash.bias = args.bias.get(kClass, "bias");
@@ -40,9 +41,8 @@ KitchenLinear::KitchenLinear(std::int64_t input_size, std::int64_t output_size, 
   stash_ = std::make_shared<const Stash>(std::move(stash));
 }
 
-modules::LinearOptions KitchenLinear::resolve(const KitchenQuantizationParams& quant_params) const {
-  const ExtraKitchenKwargs kwargs =
-      _get_extra_kitchen_kwargs(extension::as_transformer_config(*config));
+modules::LinearOptions KitchenLinear::resolve(const KitchenQuantizationParams& quant_params,
+                                              const ExtraKitchenKwargs& kwargs) const {
   const bool duplicated = stash_->parallel_mode == "duplicated";
   const std::shared_ptr<ProcessGroup>& group = stash_->args.tp_group;
   if (duplicated && group) {
@@ -65,11 +65,14 @@ modules::LinearOptions KitchenLinear::resolve(const KitchenQuantizationParams& q
   options.parallel_mode = duplicated ? std::nullopt : stash_->parallel_mode;
   options.params_dtype = kwargs.params_dtype;
   options.device = kwargs.device;
-  options.qlinear_params = extension::require_qlinear_params(class_name(), quant_params);
+  options.qlinear_params = quant_params.qlinear_params;
   options.ub_name = stash_->args.tp_comm_buffer_name;
   options.layer_number = stash_->args.layer_number;
   options.logical_name = quant_params.match_input.module_path;
   options.partition_stride = partition_stride;
+  if (duplicated) {
+    options.shard_group = get_tensor_model_parallel_group_if_none(nullptr, stash_->args.is_expert);
+  }
   if (stash_->args.is_expert) {
     options.rng_tracker_name = get_expert_parallel_rng_tracker_name();
   } else if (duplicated) {
@@ -80,11 +83,13 @@ modules::LinearOptions KitchenLinear::resolve(const KitchenQuantizationParams& q
 
 void KitchenLinear::finish_init(const std::optional<QuantizationConfig>& quantization_config) {
   if (init_finished) throw AssertionError(class_name() + ": finish_init already called");
-  (void)_get_extra_kitchen_kwargs(extension::as_transformer_config(*config));
+  const ExtraKitchenKwargs kwargs =
+      _get_extra_kitchen_kwargs(extension::as_transformer_config(*config));
   const KitchenQuantizationParams quant_params =
       extension::parse_quantization(class_name(), quantization_config);
-  modules::LinearOptions options = resolve(quant_params);
-  extension::warn_comm_buffer_once(options.ub_name);
+  (void)extension::require_qlinear_params(class_name(), quant_params);
+  extension::warn_comm_buffer_once(stash_->args.tp_comm_buffer_name);
+  modules::LinearOptions options = resolve(quant_params, kwargs);
   const bool experts_are_split = config->expert_model_parallel_size > 1;
   const bool explicit_expert_comm =
       stash_->args.is_expert && (options.tp_size > 1 || experts_are_split);
@@ -96,7 +101,8 @@ void KitchenLinear::finish_init(const std::optional<QuantizationConfig>& quantiz
     }
     std::int64_t& split = options.parallel_mode == "column" ? options.out_features : options.in_features;
     split = divide(split, options.tp_size);
-    options.parallel_mode = std::nullopt;
+    options.shard_mode = std::exchange(options.parallel_mode, std::nullopt);
+    options.shard_group = options.tp_group;
     options.tp_size = 1;
     options.tp_group = nullptr;
   }
@@ -111,7 +117,7 @@ void KitchenLinear::finish_init(const std::optional<QuantizationConfig>& quantiz
 void KitchenLinear::set_parameter_attributes() {
   const bool is_expert = stash_->args.is_expert;
   const bool duplicated = stash_->parallel_mode == "duplicated";
-  const bool row = parallel_mode == "row";
+  const bool row = stash_->parallel_mode == "row";
   for (Parameter* parameter : {&weight, &bias}) {
     if (!parameter->defined()) continue;
     parameter->allreduce = !(is_expert && expert_parallel);
@@ -127,8 +133,10 @@ void KitchenLinear::require_init() const {
 
 std::pair<Tensor, std::optional<Tensor>> KitchenLinear::forward(const Tensor& x) {
   require_init();
-  return Linear::forward(x, extension::take_first_microbatch(is_first_microbatch,
-                                                             disable_parameter_transpose_cache));
+  modules::LinearOutput result = Linear::forward(
+      x, extension::first_microbatch(is_first_microbatch, disable_parameter_transpose_cache));
+  is_first_microbatch = false;
+  return result;
 }
 
 ShardedStateDict KitchenLinear::sharded_by_axes(const std::map<std::string, int>& tp_axis_map,
@@ -137,8 +145,7 @@ ShardedStateDict KitchenLinear::sharded_by_axes(const std::map<std::string, int>
                                                 const Metadata* metadata) const {
   require_init();
   return make_sharded_tensors_for_checkpoint(own_state(), prefix, tp_axis_map, offsets,
-                                             tp_group() ? tp_group() : ProcessGroup::self(),
-                                             extension::dp_cp_group_of(metadata));
+                                             sharding_group(), extension::dp_cp_group_of(metadata));
 }
 
 ShardedStateDict KitchenLinear::sharded_state_dict(const std::string& prefix,

@@ -2,6 +2,7 @@
 
 #include "kitchen/config/model_parallel_config.h"
 #include "kitchen/config/transformer_config.h"
+#include "kitchen/extension/get_extra_kitchen_kwargs.h"
 #include "kitchen/extension/kitchen_quantization_params.h"
 #include "kitchen/modules/finish_init.h"
 #include "kitchen/modules/forward_interfaces.h"
@@ -85,7 +86,8 @@ class KitchenLinear : public modules::Linear,
 
  private:
   struct Stash;
-  [[nodiscard]] modules::LinearOptions resolve(const KitchenQuantizationParams& quant_params) const;
+  [[nodiscard]] modules::LinearOptions resolve(const KitchenQuantizationParams& quant_params,
+                                               const ExtraKitchenKwargs& kwargs) const;
   void set_parameter_attributes();
 
   std::shared_ptr<const Stash> stash_;

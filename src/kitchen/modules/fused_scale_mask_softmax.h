@@ -9,8 +9,9 @@ namespace kitchen {
 
 /// Scale, mask and softmax of attention scores, in fp32 inside.
 ///
-/// One kernel does all three, so the fused and the unfused path of Megatron are the same here and
-/// `masked_softmax_fusion` changes nothing but which masks are honoured.
+/// One kernel does all three, so Megatron's fused and unfused path are the same here. Where Megatron would take
+/// its fused kernel, a causal layer ignores the user's mask: with fusion on, half-precision scores,
+/// 16 < sk <= 4096, and sq, sk and b·np multiples of 4.
 class FusedScaleMaskSoftmax : public Module {
  public:
   /// @throws AssertionError if fp16 and bf16 are both set, or if `scale` is set without fp32 softmax.
@@ -18,6 +19,7 @@ class FusedScaleMaskSoftmax : public Module {
                         bool scaled_masked_softmax_fusion, bool softmax_in_fp32,
                         std::optional<double> scale);
 
+  bool input_in_half;  ///< fp16 or bf16 is set
   AttnMaskType attn_mask_type;
   bool scaled_masked_softmax_fusion;
   bool softmax_in_fp32;
@@ -30,6 +32,9 @@ class FusedScaleMaskSoftmax : public Module {
   Tensor forward(const Tensor& scores, const std::optional<Tensor>& mask);
 
   [[nodiscard]] std::string class_name() const override { return "FusedScaleMaskSoftmax"; }
+
+ private:
+  [[nodiscard]] bool takes_fused_path(const Tensor& scores) const;
 };
 
 }  // namespace kitchen

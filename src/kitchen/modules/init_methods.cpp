@@ -7,6 +7,24 @@
 
 namespace kitchen {
 
+namespace {
+
+/// Each piece of the local tensor lies at a place of its own in the whole.
+void draw_normal(const Tensor& tensor, const ShardInfo& shard, std::uint64_t key, double std) {
+  if (shard.parts <= 1) {
+    ops::normal_init(tensor, key, 0.0, std, shard.global_shape, shard.global_offset);
+    return;
+  }
+  const std::int64_t rows = tensor.dim(0) / shard.parts;
+  for (std::int64_t part = 0; part < shard.parts; ++part) {
+    Shape offset = shard.global_offset;
+    offset[0] += part * (shard.global_shape[0] / shard.parts);
+    ops::normal_init(tensor.slice(0, part * rows, rows), key, 0.0, std, shard.global_shape, offset);
+  }
+}
+
+}  // namespace
+
 InitMethod init_method_normal(double std) {
   return [std](Tensor& tensor) {
     ShardInfo shard;
@@ -19,7 +37,7 @@ InitMethod init_method_normal(double std) {
       shard.logical_name = std::to_string(rng.seed) + "/" + std::to_string(rng.stream_id);
     }
     const std::uint64_t key = splitmix64(run_seed() ^ fnv1a64(shard.logical_name));
-    ops::normal_init(tensor.detach(), key, 0.0, std, shard.global_shape, shard.global_offset);
+    draw_normal(tensor.detach(), shard, key, std);
   };
 }
 
@@ -33,7 +51,8 @@ Parameter make_parameter(const ContextPtr& context, const Shape& shape, DType dt
   ShardInfo shard{layout.logical_name, shape, Shape(shape.size(), 0)};
   if (layout.partition_dim >= 0) {
     const auto dim = static_cast<std::size_t>(layout.partition_dim);
-    shard.global_offset[dim] = shape[dim] * layout.partition_rank;
+    if (dim == 0 && shape[0] % layout.partition_stride == 0) shard.parts = layout.partition_stride;
+    shard.global_offset[dim] = shape[dim] / shard.parts * layout.partition_rank;
     shard.global_shape[dim] = shape[dim] * layout.partition_size;
   }
   tensor.set_shard(std::move(shard));

@@ -20,6 +20,7 @@ struct ParameterLayout {
   int partition_dim = -1;
   std::int64_t partition_rank = 0;
   std::int64_t partition_size = 1;
+  std::int64_t partition_stride = 1;  ///< 2: the local rows are [gate; up], each split on its own
 };
 
 /// Allocates a parameter of local `shape`, tells it its place, and runs `init` on it (zeros if null).

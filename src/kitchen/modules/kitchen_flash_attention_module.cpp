@@ -25,6 +25,15 @@ KitchenFlashAttentionModule::KitchenFlashAttentionModule(FlashAttentionModuleOpt
   if (!options_.qfa_params) {
     options_.qfa_params = get_qfa_params_from_recipe_name("triton_fa_bf16_for_all_base_2");
   }
+  if (options_.attention_dropout > 0.0) {
+    throw NotImplementedError("KitchenFlashAttentionModule: attention_dropout is " +
+                              std::to_string(options_.attention_dropout) +
+                              "; the kernel has no dropout, set it to 0");
+  }
+  if (options_.qkv_format != "sbhd") {
+    throw NotImplementedError("KitchenFlashAttentionModule: qkv_format is '" + options_.qkv_format +
+                              "'; only 'sbhd' is supported");
+  }
   const QFlashAttentionParams& params = *options_.qfa_params;
   require_bf16("qk_dot_precisions", params.qk_dot_precisions);
   require_bf16("pv_dot_precisions", params.pv_dot_precisions);
@@ -43,6 +52,7 @@ Tensor KitchenFlashAttentionModule::forward(const Tensor& query, const Tensor& k
   ops::FlashAttentionOptions call;
   call.scale = static_cast<float>(options_.softmax_scale);
   call.causal = true;
+  if (options_.window_size) call.window = *options_.window_size;
   call.natural_exp = options_.qfa_params->use_natural_transcendental_func;
   const Tensor out = autograd::flash_attention(query, key, value, call);
   return autograd::reshape(out, {out.dim(0), out.dim(1), out.dim(2) * out.dim(3)});

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace kitchen::modules {
 
@@ -15,8 +16,12 @@ struct FlashAttentionModuleOptions {
   std::int64_t num_query_groups = 0;
   std::int64_t kv_channels = 0;
   double softmax_scale = 1.0;  ///< net scale of q·kᵀ
+  double attention_dropout = 0.0;  ///< must be 0
   std::string qkv_format = "sbhd";
   std::string attn_mask_type = "causal";
+  /// Ext: (left, right) keys around the diagonal; nullopt: none.
+  std::optional<std::pair<std::int64_t, std::int64_t>> window_size;
+  bool sequence_parallel = false;
   std::int64_t layer_number = 1;
   std::string attention_type = "self";
   std::shared_ptr<const QFlashAttentionParams> qfa_params;  ///< null: bf16, base 2
@@ -26,7 +31,7 @@ struct FlashAttentionModuleOptions {
 /// are kept for backward.
 class KitchenFlashAttentionModule : public Module {
  public:
-  /// @throws NotImplementedError for dot precisions other than bf16@bf16.
+  /// @throws NotImplementedError for dot precisions other than bf16@bf16, dropout or another format than sbhd.
   explicit KitchenFlashAttentionModule(FlashAttentionModuleOptions options);
 
   /// query [sq, b, np, hn], key and value [sk, b, ng, hn] -> [sq, b, np·hn]. float32 inputs are computed in

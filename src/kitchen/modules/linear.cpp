@@ -42,17 +42,28 @@ void Linear::init(const LinearOptions& options) {
   parallel_mode = options.parallel_mode;
   ub_name = options.ub_name;
   cache_ = std::make_shared<WeightCache>();
-  allocate_parameters(context_for(options.device));
+  try {
+    allocate_parameters(context_for(options.device));
+  } catch (...) {
+    for (const auto& [name, parameter] : own_parameters()) *parameter = Parameter();
+    throw;
+  }
+}
+
+std::shared_ptr<ProcessGroup> Linear::sharding_group() const {
+  return options_.shard_group ? options_.shard_group : options_.tp_group;
 }
 
 void Linear::allocate_parameters(const ContextPtr& context) {
-  const bool column = parallel_mode == "column";
-  const bool row = parallel_mode == "row";
+  const std::optional<std::string>& mode = options_.shard_mode ? options_.shard_mode : parallel_mode;
+  const bool column = mode == "column";
+  const bool row = mode == "row";
   ParameterLayout layout;
   layout.logical_name = options_.logical_name + ".weight";
   layout.partition_dim = column ? 0 : row ? 1 : -1;
-  layout.partition_rank = options_.tp_group->rank();
-  layout.partition_size = tp_size;
+  layout.partition_rank = sharding_group()->rank();
+  layout.partition_size = sharding_group()->size();
+  layout.partition_stride = options_.partition_stride;
   if (options_.allocate_weight) {
     std::optional<RngTracker::Fork> fork;
     if (options_.rng_tracker != nullptr && options_.rng_tracker->is_initialized()) {
@@ -79,7 +90,7 @@ LinearOutput Linear::forward(const Tensor& x, std::optional<bool> is_first_micro
 
 LinearOutput Linear::forward_with(const Tensor& x, const Tensor& used_weight,
                                   std::optional<bool> is_first_microbatch) {
-  if (tp_size > 1) options_.tp_group->require_single_rank(class_name().c_str());
+  if (parallel_mode) options_.tp_group->require_single_rank(class_name().c_str());
   forward_was_run_ = true;
   LinearCall call;
   call.module = options_.logical_name;
@@ -109,17 +120,17 @@ void Linear::set_tensor_parallel_group(std::shared_ptr<ProcessGroup> group) {
 }
 
 void Linear::reset_parameters() {
-  const Parameter former_weight = weight;
-  const Parameter former_bias = bias;
+  std::vector<Parameter> former;
+  for (const auto& [name, parameter] : own_parameters()) former.push_back(*parameter);
   allocate_parameters(default_context());
-  // Other holders of the handles (optimizer, tied weights) must see the new storage.
-  if (former_weight.defined()) {
-    former_weight.set_data(weight);
-    static_cast<Tensor&>(weight) = former_weight;
+  for (std::size_t i = 0; i < former.size(); ++i) {
+    if (!former[i].defined()) continue;
+    // Other holders of the handle (optimizer, tied weights) must see the new storage.
+    Parameter& parameter = *own_parameters()[i].second;
+    former[i].set_data(parameter);
+    parameter = former[i];
   }
-  if (!use_bias) return;
-  former_bias.set_data(bias);
-  static_cast<Tensor&>(bias) = former_bias;
+  cache_ = std::make_shared<WeightCache>();
 }
 
 Tensor Linear::get_extra_state() const {

@@ -37,6 +37,10 @@ struct LinearOptions {
   std::optional<std::int64_t> layer_number;
   std::string logical_name;                       ///< module path; names the parameters on every rank
   std::int64_t partition_stride = 1;
+  /// Where the layout over ranks is not the communication's: a layer whose sizes its caller has divided already
+  /// ("column", "row"), or a replica in another group. nullopt and null: as parallel_mode and tp_group say.
+  std::optional<std::string> shard_mode;
+  std::shared_ptr<ProcessGroup> shard_group;
   bool allocate_weight = true;  ///< false: each forward_with brings the weight (tied embeddings)
 };
 
@@ -57,13 +61,14 @@ class Linear : public Module {
   std::optional<std::string> parallel_mode;
   std::optional<std::string> ub_name;
 
+  /// Allocates no parameter if it throws.
   /// @throws AssertionError "is not divisible by" if the group's size does not divide the split dimension.
   void init(const LinearOptions& options);
 
   /// @param x [..., in_features]; leading dimensions are tokens and may be empty.
   /// @param is_first_microbatch true: quantize the weight and keep it; false: use what was kept;
   ///        nullopt: quantize it each time.
-  /// @throws ValueError if x's last size is not in_features; NotImplementedError if tp_size > 1.
+  /// @throws ValueError if x's last size is not in_features; NotImplementedError if it is split over ranks.
   LinearOutput forward(const Tensor& x, std::optional<bool> is_first_microbatch);
 
   /// As forward with another module's weight [out_features, in_features] in place of this one's.
@@ -74,7 +79,8 @@ class Linear : public Module {
   /// @throws ValueError if its size is not tp_size, or after a forward.
   void set_tensor_parallel_group(std::shared_ptr<ProcessGroup> group);
 
-  /// Initialises the parameters again; gives storage to parameters on the meta device.
+  /// Initialises the parameters again; gives storage to parameters on the meta device. Handles and attributes
+  /// of the parameters stay.
   void reset_parameters();
 
   /// Kitchen keeps no quantizer state: an empty uint8 tensor, so that key sets match the fused layout.
@@ -88,7 +94,7 @@ class Linear : public Module {
  protected:
   [[nodiscard]] std::vector<StateDict::Item> extra_state() const override;
   void load_extra_state(const std::string& name, const Tensor& value) override;
-  [[nodiscard]] const std::shared_ptr<ProcessGroup>& tp_group() const { return options_.tp_group; }
+  [[nodiscard]] std::shared_ptr<ProcessGroup> sharding_group() const override;
   /// Allocates parameters of a subclass beside weight and bias (norm weights).
   virtual void allocate_parameters(const ContextPtr& context);
 

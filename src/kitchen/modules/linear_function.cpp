@@ -25,19 +25,21 @@ Operand weight_columnwise(const LinearCall& call, const Tensor& weight) {
                       /*columnwise=*/true, {call.module, "w", "dgrad"});
 }
 
-/// Refreshes or checks the cache. A weight that changed under a kept cache would give wrong results.
+/// Refreshes or checks the cache. A weight that changed under kept codes would give wrong results; an operand
+/// that is not quantized is the weight itself and cannot grow old.
 void update_cache(const LinearCall& call, const Tensor& weight, bool needs_columnwise) {
   WeightCache& cache = *call.cache;
-  if (call.refresh_cache || !cache.rowwise.defined()) {
-    cache = WeightCache();
-    cache.rowwise = weight_rowwise(call, weight);
+  if (call.refresh_cache) cache = WeightCache();
+  const bool holds_codes = cache.rowwise.quantized || cache.columnwise.quantized;
+  if (!holds_codes) {
     cache.version = weight.version();
   } else if (cache.version != weight.version()) {
     throw RuntimeError(call.module +
                        ": the weight changed while its quantized copy was kept; call "
                        "set_is_first_microbatch() after each update");
   }
-  if (needs_columnwise && !cache.columnwise.defined()) {
+  if (!cache.rowwise.quantized) cache.rowwise = weight_rowwise(call, weight);
+  if (needs_columnwise && !cache.columnwise.quantized) {
     cache.columnwise = weight_columnwise(call, weight);
   }
 }

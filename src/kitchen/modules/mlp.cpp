@@ -1,6 +1,8 @@
 #include "kitchen/modules/mlp.h"
 
+#include "kitchen/autograd/math_functions.h"
 #include "kitchen/autograd/nn_functions.h"
+#include "kitchen/autograd/view_functions.h"
 #include "kitchen/base/error.h"
 #include "kitchen/modules/init_methods.h"
 #include "kitchen/parallel/process_group.h"
@@ -32,6 +34,13 @@ InitMethod or_normal(const InitMethod& init, double std) {
   return init ? init : init_method_normal(std);
 }
 
+/// scale [...] repeated along the last dimension of `x` [..., n].
+Tensor along_last(const Tensor& scale, const Tensor& x) {
+  Shape column = x.shape();
+  column.back() = 1;
+  return autograd::repeat_interleave(autograd::reshape(scale, column), -1, x.dim(-1));
+}
+
 /// The weight of a gated fc1 as two shards: gate rows, then up rows, each split over the ranks.
 ShardedTensorFactory gated_factory(const ShardedTensor& whole, std::int64_t tp_rank,
                                    std::int64_t tp_size) {
@@ -41,7 +50,12 @@ ShardedTensorFactory gated_factory(const ShardedTensor& whole, std::int64_t tp_r
     std::vector<ShardedTensor> shards;
     for (std::int64_t part = 0; part < 2; ++part) {
       const int prepended = whole.prepend_axis_num;
-      const ShardedOffsets offsets{{prepended, tp_rank + part * tp_size, 2 * tp_size}};
+      ShardedOffsets offsets;
+      for (int axis = 0; axis < prepended; ++axis) {
+        const auto i = static_cast<std::size_t>(axis);
+        offsets.emplace_back(axis, whole.global_offset[i], whole.global_shape[i]);
+      }
+      offsets.emplace_back(prepended, tp_rank + part * tp_size, 2 * tp_size);
       shards.push_back(ShardedTensor::from_rank_offsets(
           whole.key, whole.data.detach().slice(0, part * half, half), offsets, whole.replica_id,
           prepended));
@@ -56,7 +70,8 @@ ShardedTensorFactory gated_factory(const ShardedTensor& whole, std::int64_t tp_r
 MLP::MLP(std::shared_ptr<TransformerConfig> transformer_config, const MLPSubmodules& submodules,
          bool is_expert, std::optional<std::int64_t> input_size,
          std::optional<std::int64_t> ffn_hidden_size, std::shared_ptr<ProcessGroup> tp_group)
-    : MegatronModule(std::move(transformer_config)) {
+    : MegatronModule(std::move(transformer_config)),
+      tp_group_(get_tensor_model_parallel_group_if_none(tp_group, is_expert)) {
   if (is_expert && !ffn_hidden_size) {
     throw ValueError("MLP: an expert needs ffn_hidden_size; pass moe_ffn_hidden_size");
   }
@@ -100,7 +115,8 @@ MLP::MLP(std::shared_ptr<TransformerConfig> transformer_config, const MLPSubmodu
   register_child("linear_fc2", linear_fc2);
 }
 
-std::pair<Tensor, std::optional<Tensor>> MLP::forward(const Tensor& hidden) {
+std::pair<Tensor, std::optional<Tensor>> MLP::forward(
+    const Tensor& hidden, const std::optional<Tensor>& per_token_scale) {
   const auto [intermediate, fc1_bias] = fc1_->forward(hidden);
   const bool plain_gelu =
       activation_.activation == ops::Activation::gelu && !config->gated_linear_unit;
@@ -108,8 +124,17 @@ std::pair<Tensor, std::optional<Tensor>> MLP::forward(const Tensor& hidden) {
     throw AssertionError("MLP: bias_activation_fusion with a plain GELU needs a bias; set "
                          "add_bias_linear");
   }
-  return fc2_->forward(
-      autograd::bias_activation(intermediate, fc1_bias.value_or(Tensor()), activation_));
+  const Tensor activated =
+      autograd::bias_activation(intermediate, fc1_bias.value_or(Tensor()), activation_);
+  if (!per_token_scale) return fc2_->forward(activated);
+  auto [out, bias] =
+      fc2_->forward(autograd::multiply(activated, along_last(*per_token_scale, activated)));
+  if (!bias) return {out, std::nullopt};
+  const Tensor repeated =
+      autograd::repeat_interleave(autograd::reshape(*bias, {1, -1}), 0, out.numel() / out.dim(-1));
+  const Tensor scaled = autograd::multiply(autograd::reshape(repeated, out.shape()),
+                                           along_last(*per_token_scale, out));
+  return {autograd::add(out, scaled), std::nullopt};
 }
 
 ShardedStateDict MLP::sharded_state_dict(const std::string& prefix,
@@ -118,12 +143,11 @@ ShardedStateDict MLP::sharded_state_dict(const std::string& prefix,
   ShardedStateDict result =
       linear_fc1->sharded_state_dict(prefix + "linear_fc1.", sharded_offsets, metadata);
   if (config->gated_linear_unit) {
-    const auto tp = ProcessGroupCollection::use_mpu_process_groups()->tp;
     for (auto& [name, value] : result.items()) {
       const auto* tensor = std::get_if<ShardedTensor>(&value);
       const std::string leaf = name.substr(prefix.size() + std::string("linear_fc1.").size());
       if (tensor == nullptr || (leaf != "weight" && leaf != "bias")) continue;
-      value = gated_factory(*tensor, tp->rank(), tp->size());
+      value = gated_factory(*tensor, tp_group_->rank(), tp_group_->size());
     }
   }
   result.update(linear_fc2->sharded_state_dict(prefix + "linear_fc2.", sharded_offsets, metadata));

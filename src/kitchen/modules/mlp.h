@@ -29,9 +29,12 @@ class MLP : public MegatronModule {
       std::optional<std::int64_t> ffn_hidden_size = {},
       std::shared_ptr<ProcessGroup> tp_group = nullptr);
 
-  /// @param hidden [s, b, h]. @returns the output [s, b, h] and the bias that the caller adds.
+  /// @param hidden [s, b, h].
+  /// @param per_token_scale [s, b], multiplies the activation; fc2's bias is then added here, times the scale.
+  /// @returns the output [s, b, h] and the bias that the caller adds, nullopt with a per-token scale.
   /// @throws AssertionError if bias_activation_fusion meets a plain GELU without a bias.
-  std::pair<Tensor, std::optional<Tensor>> forward(const Tensor& hidden);
+  std::pair<Tensor, std::optional<Tensor>> forward(
+      const Tensor& hidden, const std::optional<Tensor>& per_token_scale = std::nullopt);
 
   std::shared_ptr<Module> linear_fc1;
   std::shared_ptr<Module> linear_fc2;
@@ -45,6 +48,7 @@ class MLP : public MegatronModule {
   static ModuleInfo module_info();
 
  private:
+  std::shared_ptr<ProcessGroup> tp_group_;  ///< of the split of fc1 and fc2
   modules::ForwardLinear* fc1_ = nullptr;
   modules::ForwardLinear* fc2_ = nullptr;
   ops::ActivationOptions activation_;

@@ -15,6 +15,23 @@ constexpr const char* kExtraState = "_extra_state";
 
 bool is_extra_state(const std::string& name) { return name.find(kExtraState) != std::string::npos; }
 
+/// Why `found` cannot be copied into `own`; empty if it can.
+std::string mismatch(const std::string& name, const Tensor& found, const Tensor& own) {
+  const std::string line = "\n  " + name + ": found ";
+  if (!found.defined()) return line + "an undefined tensor";
+  if (found.shape() != own.shape()) {
+    return line + "shape " + to_string(found.shape()) + ", the model has " + to_string(own.shape());
+  }
+  if (!is_high_precision(found.dtype())) {
+    return line + "dtype " + to_string(found.dtype()) + ", the model has " + to_string(own.dtype());
+  }
+  if (found.context() != own.context()) {
+    return line + "a tensor on " + to_string(found.device()) +
+           " in another context than the model's on " + to_string(own.device());
+  }
+  return "";
+}
+
 }  // namespace
 
 void Module::train(bool mode) {
@@ -78,11 +95,7 @@ void Module::load_state_dict(const StateDict& state, bool strict) {
       if (strict && !is_extra_state(name)) problems += "\n  missing: " + name;
       continue;
     }
-    const Shape& found = state.at(name).shape();
-    if (!is_extra_state(name) && found != tensor.shape()) {
-      problems += "\n  " + name + ": found shape " + to_string(found) + ", the model has " +
-                  to_string(tensor.shape());
-    }
+    if (!is_extra_state(name)) problems += mismatch(name, state.at(name), tensor);
   }
   for (const auto& [name, tensor] : state.items()) {
     if (strict && !is_extra_state(name) && !own.contains(name)) problems += "\n  unexpected: " + name;
@@ -114,12 +127,16 @@ ShardedStateDict Module::sharded_state_dict(const std::string& prefix,
     if (parameter->tensor_model_parallel) axes.emplace(name, parameter->partition_dim);
   }
   ShardedStateDict result = make_sharded_tensors_for_checkpoint(
-      own_state(), prefix, axes, sharded_offsets, groups->tp,
+      own_state(), prefix, axes, sharded_offsets, sharding_group(),
       has_group ? metadata->dp_cp_group : groups->dp_cp);
   for (const auto& [name, child] : children_) {
     result.update(child->sharded_state_dict(prefix + name + ".", sharded_offsets, metadata));
   }
   return result;
+}
+
+std::shared_ptr<ProcessGroup> Module::sharding_group() const {
+  return ProcessGroupCollection::use_mpu_process_groups()->tp;
 }
 
 void Module::register_child(const std::string& name, std::shared_ptr<Module> child) {

@@ -36,7 +36,8 @@ class Module : public std::enable_shared_from_this<Module> {
   /// Copies values into the parameters, converting between float32, float16 and bfloat16.
   ///
   /// Everything is checked before anything is copied. A missing `_extra_state` is never an error.
-  /// @throws RuntimeError listing all missing (strict) and unexpected (strict) names and all shape mismatches.
+  /// @throws RuntimeError listing all missing (strict) and unexpected (strict) names and all tensors of another
+  ///         shape, of a dtype that is no high-precision one, or of another context.
   void load_state_dict(const StateDict& state, bool strict = true);
 
   /// Parameters of this module and below as shards of the whole model's; keys are `prefix` + path.
@@ -63,6 +64,9 @@ class Module : public std::enable_shared_from_this<Module> {
   }
   /// Own parameters and extra state, unprefixed: what sharded_state_dict of a leaf starts from.
   [[nodiscard]] std::vector<StateDict::Item> own_state() const;
+  /// The tensor-parallel group over which the own parameters are split; the default one unless a class has
+  /// its own.
+  [[nodiscard]] virtual std::shared_ptr<ProcessGroup> sharding_group() const;
 
  private:
   void collect_state(const std::string& prefix, StateDict& state) const;

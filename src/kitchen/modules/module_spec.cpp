@@ -24,16 +24,22 @@ void BuildArgs::bind(const std::string& class_name, const std::vector<std::strin
   }
 }
 
-std::shared_ptr<Module> build_module(const ModuleSpec& spec, BuildArgs args) {
-  for (const auto& [keyword, value] : spec.params) {
-    if (args.has(keyword)) {
-      throw TypeError("build_module: keyword argument '" + keyword +
-                      "' is given by the spec and by the call of " + spec.module.name());
-    }
-    args.set(keyword, value);
+namespace {
+
+void merge(BuildArgs& args, const std::string& keyword, const std::any& value) {
+  if (args.has(keyword)) {
+    throw TypeError("build_module: keyword argument '" + keyword +
+                    "' is given by the spec and by the call");
   }
-  if (spec.submodules.has_value()) args.set("submodules", spec.submodules);
+  args.set(keyword, value);
+}
+
+}  // namespace
+
+std::shared_ptr<Module> build_module(const ModuleSpec& spec, BuildArgs args) {
   try {
+    for (const auto& [keyword, value] : spec.params) merge(args, keyword, value);
+    if (spec.submodules.has_value()) merge(args, "submodules", spec.submodules);
     args.bind(spec.module.name(), spec.module.info().arguments);
     return spec.module.info().build(args);
   } catch (const Error& error) {

@@ -90,7 +90,7 @@ Tensor QuantizedBMM::apply(const Tensor& a, const Tensor& b, float alpha, bool i
                            bool grad_enabled, std::int64_t /*layer_number*/,
                            const std::shared_ptr<const QAttentionParams>& params,
                            const std::string& module) {
-  const autograd::GradModeGuard guard(grad_enabled);
+  const autograd::GradModeGuard guard(grad_enabled && autograd::grad_enabled());
   return BmmFunction::apply(a, b, BmmCall{alpha, is_bmm2, params, module});
 }
 

@@ -18,6 +18,9 @@ class VocabParallelEmbedding : public Module {
   Tensor forward(const Tensor& ids);
   [[nodiscard]] std::string class_name() const override { return "VocabParallelEmbedding"; }
 
+ protected:
+  [[nodiscard]] std::shared_ptr<ProcessGroup> sharding_group() const override { return tp_group_; }
+
  private:
   std::shared_ptr<ProcessGroup> tp_group_;
 };
