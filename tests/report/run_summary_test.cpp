@@ -1,6 +1,7 @@
 #include "kitchen/report/run_summary.h"
 
 #include "kitchen/base/error.h"
+#include "kitchen/report/html_report.h"
 #include "report/fake_run.h"
 
 #include <gtest/gtest.h>
@@ -68,6 +69,30 @@ TEST(ReadRun, NullIsNotFiniteAndAbsentIsNotMeasured) {
   EXPECT_EQ(run.final_validation(), nullptr);
 }
 
+// labels: report.read_run train.MetricsWriter T01
+TEST(ReadRun, StringsThatSayNotFiniteAreReadAsNull) {
+  const TemporaryFolder folder;
+  write_run(folder.path(), "{\"step\":1,\"train_loss\":\"nan\",\"grad_norm\":\"inf\"}\n"
+                           "{\"step\":2,\"train_loss\":2.5,\"grad_norm\":\"-inf\"}\n");
+  const RunSummary run = read_run(folder.path().string());
+  ASSERT_EQ(run.metrics.size(), 2u);
+  EXPECT_TRUE(std::isnan(run.metrics[0].train_loss.value()));
+  EXPECT_TRUE(std::isnan(run.metrics[0].grad_norm.value()));
+  EXPECT_TRUE(std::isnan(run.metrics[1].grad_norm.value()));
+  EXPECT_EQ(run.metrics[1].train_loss.value(), 2.5);
+  write_report({run}, (folder.path() / "report.html").string());
+  EXPECT_TRUE(std::filesystem::file_size(folder.path() / "report.html") > 0);
+}
+
+// labels: report.read_run
+TEST(ReadRun, RecipeGivenByNameIsTold) {
+  const TemporaryFolder folder;
+  write_run(folder.path(), "{\"step\":1}\n");
+  write_file(folder.path() / "config.json",
+             R"({"precision":{"kitchen_recipe_number":null,"kitchen_recipe_name":"mxfp8"}})");
+  EXPECT_EQ(read_run(folder.path().string()).recipe(), "mxfp8");
+}
+
 // labels: report.read_run
 TEST(ReadRun, TornLastLineIsLeftOutWithANote) {
   const TemporaryFolder folder;
@@ -126,7 +151,7 @@ TEST(ReadRun, MalformedContentNamesFileLineAndKey) {
   EXPECT_TRUE(
       contains(metrics_error("{\"step\": -1}\n"), "\"step\" is -1, expected a whole number >= 0"));
   EXPECT_TRUE(contains(metrics_error("{\"step\": 1, \"lr\": \"3e-3\"}\n"),
-                       "metrics.jsonl:1: \"lr\" is \"3e-3\", expected a number or null"));
+                       "metrics.jsonl:1: \"lr\" is \"3e-3\", expected a number, null, \"nan\""));
   EXPECT_TRUE(
       contains(metrics_error("[1]\n"), "metrics.jsonl:1: found array, expected a JSON object"));
   EXPECT_TRUE(

@@ -27,6 +27,7 @@ class RankState {
 
   /// Counts created layers, rank-independently: the fallback name for weight initialisation.
   std::int64_t next_creation_index() { return creation_counter_++; }
+  void restart_creation_index() { creation_counter_ = 0; }
 
   /// The state of type T of a room above; default-constructed at first use.
   template <class T>

@@ -1,6 +1,7 @@
 #include "kitchen/models/gpt_layer_specs.h"
 
 #include "kitchen/base/error.h"
+#include "kitchen/modules/layer_norm_linear.h"
 
 namespace kitchen {
 
@@ -17,11 +18,16 @@ void refuse_unsupported(const TransformerConfig& config) {
   }
 }
 
+/// @throws ValueError for a name that is no norm, whatever topology would read it later.
+bool is_rms_norm(const TransformerConfig& config) {
+  return modules::norm_kind_from_string(config.normalization) == ops::NormKind::rms_norm;
+}
+
 }  // namespace
 
 ModuleSpec gpt_layer_spec(const BackendSpecProvider& provider, const TransformerConfig& config) {
   refuse_unsupported(config);
-  const bool rms = config.normalization == "RMSNorm";
+  const bool rms = is_rms_norm(config);
   const bool fused = provider.fuse_layernorm_and_linear();
   const ModuleType column = provider.column_parallel_linear();
   const ModuleType first =
@@ -56,7 +62,7 @@ TransformerBlockSubmodules gpt_block_submodules(const BackendSpecProvider& provi
   TransformerBlockSubmodules block;
   const ModuleSpec layer = gpt_layer_spec(provider, config);
   block.layer_specs.assign(static_cast<std::size_t>(config.num_layers), layer);
-  block.layer_norm = provider.layer_norm(config.normalization == "RMSNorm");
+  block.layer_norm = provider.layer_norm(is_rms_norm(config));
   return block;
 }
 

@@ -14,7 +14,7 @@ namespace kitchen {
 ///
 /// With a provider that fuses, the norm is inside of linear_qkv and linear_fc1, and the layer's own norms are
 /// identities; otherwise they are separate modules.
-/// @throws NotImplementedError for experts or latent attention in `config`.
+/// @throws ValueError if normalization is neither LayerNorm nor RMSNorm; NotImplementedError for experts or latent attention in `config`.
 ModuleSpec gpt_layer_spec(const BackendSpecProvider& provider, const TransformerConfig& config);
 
 /// num_layers such layers and the final norm.

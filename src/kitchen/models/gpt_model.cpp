@@ -97,8 +97,27 @@ void GPTModel::finish_layers() {
   }
 }
 
+void GPTModel::check_inputs(const Tensor& input_ids, const Tensor& position_ids,
+                            const Tensor& labels) const {
+  const auto refuse = [](const char* name, const Tensor& tensor, const std::string& expected) {
+    throw ValueError(std::string("GPTModel: ") + name + " has shape " + to_string(tensor.shape()) +
+                     ", expected " + expected);
+  };
+  if (input_ids.rank() != 2) refuse("input_ids", input_ids, "[batch, sequence]");
+  // Without this, rows past the table would be read as zeros.
+  if (embedding->position_embeddings && input_ids.dim(1) > options_.max_sequence_length) {
+    refuse("input_ids", input_ids,
+           "at most " + std::to_string(options_.max_sequence_length) +
+               " positions; raise max_sequence_length");
+  }
+  const std::string wanted = "that of input_ids, " + to_string(input_ids.shape());
+  if (position_ids.shape() != input_ids.shape()) refuse("position_ids", position_ids, wanted);
+  if (labels.defined() && labels.shape() != input_ids.shape()) refuse("labels", labels, wanted);
+}
+
 Tensor GPTModel::forward(const Tensor& input_ids, const Tensor& position_ids,
                          const std::optional<Tensor>& attention_mask, const Tensor& labels) {
+  check_inputs(input_ids, position_ids, labels);
   const Tensor hidden =
       decoder->forward(embedding->forward(input_ids, position_ids), attention_mask);
   const Tensor logits = options_.share_embeddings_and_output_weights

@@ -47,6 +47,7 @@ class GPTModel : public MegatronModule {
 
   /// @param input_ids, position_ids, labels [b, s] int64; labels may be undefined.
   /// @returns losses [b, s] float32 with labels, else logits [b, s, vocab] in the parameters' dtype.
+  /// @throws ValueError if the shapes differ, or for more positions than the position table has rows.
   Tensor forward(const Tensor& input_ids, const Tensor& position_ids,
                  const std::optional<Tensor>& attention_mask, const Tensor& labels = {});
 
@@ -59,6 +60,7 @@ class GPTModel : public MegatronModule {
 
  private:
   void finish_layers();
+  void check_inputs(const Tensor& input_ids, const Tensor& position_ids, const Tensor& labels) const;
 
   GPTModelOptions options_;
 };

@@ -65,6 +65,8 @@ std::string get_data_parallel_rng_tracker_name() { return "data-parallel-rng"; }
 
 void model_parallel_cuda_manual_seed(std::uint64_t seed, int tp_rank, int ep_rank, int etp_rank) {
   Generators& all = generators();
+  // The counter names the parameters of layers without a path, and names choose weights.
+  current_rank_state().restart_creation_index();
   all.run_seed = seed;
   all.current = {seed, 0};
   all.tracker.reset();

@@ -65,7 +65,8 @@ std::string get_data_parallel_rng_tracker_name();
 
 /// Seeds the default generator and the tracker's states as Megatron does:
 /// default and data-parallel: seed; model-parallel: seed + 2718 + tp_rank; expert-parallel:
-/// seed + 1024 + 100·ep_rank + etp_rank. Also sets the run seed that init methods use.
+/// seed + 1024 + 100·ep_rank + etp_rank. Also sets the run seed that init methods use, and restarts the
+/// counter of created layers: models that are built alike after equal seeds get equal weights.
 void model_parallel_cuda_manual_seed(std::uint64_t seed, int tp_rank = 0, int ep_rank = 0,
                                      int etp_rank = 0);
 

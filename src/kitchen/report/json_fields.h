@@ -25,12 +25,14 @@ class JsonFields {
     }
   }
 
-  /// Absent if the key is; NaN if the value is null.
+  /// Absent if the key is; NaN if the value is null or says by a string that it is not finite.
   [[nodiscard]] std::optional<double> number_or_null(const char* key) const {
     const auto found = object_.find(key);
     if (found == object_.end()) return std::nullopt;
-    if (found->is_null()) return std::numeric_limits<double>::quiet_NaN();
-    if (!found->is_number()) fail(key, *found, "a number or null");
+    const bool is_not_finite =
+        found->is_null() || *found == "nan" || *found == "inf" || *found == "-inf";
+    if (is_not_finite) return std::numeric_limits<double>::quiet_NaN();
+    if (!found->is_number()) fail(key, *found, "a number, null, \"nan\", \"inf\" or \"-inf\"");
     return found->get<double>();
   }
 

@@ -143,7 +143,8 @@ void parse_op_times(const json& object, const std::string& file, RunSummary& run
 }  // namespace
 
 std::string RunSummary::recipe() const {
-  for (const char* wanted : {"recipe", "kitchen_config_file", "kitchen_recipe_number"}) {
+  for (const char* wanted : {"recipe", "kitchen_config_file", "kitchen_recipe_number",
+                             "kitchen_recipe_name"}) {
     for (const auto& [path, value] : settings) {
       std::string leaf = path.substr(path.rfind('.') + 1);
       std::replace(leaf.begin(), leaf.end(), '-', '_');

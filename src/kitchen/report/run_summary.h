@@ -9,7 +9,7 @@
 namespace kitchen::report {
 
 /// One line of metrics.jsonl. A value that is absent was not measured; NaN means that it was not
-/// finite, which JSON writes as null.
+/// finite, which JSON writes as null or as one of the strings "nan", "inf" and "-inf".
 struct MetricPoint {
   std::int64_t step = 0;
   std::optional<double> tokens;      ///< seen so far
@@ -60,7 +60,7 @@ struct RunSummary {
       notes;  ///< what a reader must know, e.g. that a file ended in a torn line
 
   /// The recipe's name by the settings: `recipe`, else `kitchen_config_file`, else
-  /// `kitchen_recipe_number`, wherever they are nested and with '-' or '_'; "–" if there is none.
+  /// `kitchen_recipe_number`, else `kitchen_recipe_name`, wherever they are nested and with '-' or '_'; "–" if there is none.
   [[nodiscard]] std::string recipe() const;
   /// The last measured validation loss and its step; nullptr if none was measured.
   [[nodiscard]] const MetricPoint* final_validation() const;

@@ -19,6 +19,10 @@ void check(const GPTModel& model, const std::vector<std::int64_t>& prompt,
     throw ValueError("generate: temperature is " + std::to_string(options.temperature) +
                      ", expected 0 or more");
   }
+  if (options.num_tokens < 0) {
+    throw ValueError("generate: num_tokens is " + std::to_string(options.num_tokens) +
+                     ", expected 0 or more");
+  }
   for (const std::int64_t id : prompt) {
     if (id < 0 || id >= model.options().vocab_size) {
       throw ValueError("generate: token " + std::to_string(id) + " is outside of the vocabulary of " +
@@ -29,6 +33,11 @@ void check(const GPTModel& model, const std::vector<std::int64_t>& prompt,
 
 /// Draws an index with probability proportional to exp(logit / temperature).
 std::int64_t sample(const std::vector<float>& logits, double temperature, double uniform) {
+  for (const float logit : logits) {
+    if (!std::isfinite(logit)) {
+      throw RuntimeError("generate: the model's logits are not finite; its weights are damaged");
+    }
+  }
   const auto largest = std::max_element(logits.begin(), logits.end());
   if (temperature == 0.0) return largest - logits.begin();
   std::vector<double> cumulative;

@@ -15,7 +15,8 @@ struct GenerateOptions {
 };
 
 /// Continues `prompt` one token at a time and returns the new tokens. The same arguments give the same tokens.
-/// @throws ValueError for an empty prompt, a token outside of the vocabulary, or a negative temperature.
+/// @throws ValueError for an empty prompt, a token outside of the vocabulary, a negative temperature
+/// or a negative number of tokens; RuntimeError if the logits are not finite.
 std::vector<std::int64_t> generate(GPTModel& model, const std::vector<std::int64_t>& prompt,
                                    const GenerateOptions& options);
 

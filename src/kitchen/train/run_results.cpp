@@ -29,7 +29,7 @@ std::string to_text(const std::vector<std::int64_t>& tokens, std::int64_t vocab_
 void write_run_results(const RunFolder& folder, const QuantizationMonitor& monitor,
                        const OpTimer& op_timer) {
   if (!monitor.empty()) replace_file(folder.quantization_path(), monitor.to_json() + "\n");
-  nlohmann::ordered_json times;
+  nlohmann::ordered_json times = nlohmann::ordered_json::object();
   for (const auto& [op, time] : op_timer.times()) {
     times[op] = {{"calls", time.calls}, {"seconds", time.seconds}};
   }

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace kitchen::train {
 
@@ -50,7 +52,10 @@ struct Assign {
   const std::string& key;
 
   void operator()(std::int64_t& target) const {
-    if (!value.is_number_integer()) mistyped(key, value.dump(), "an integer");
+    constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const bool fits = value.is_number_integer() &&
+                      !(value.is_number_unsigned() && value.get<std::uint64_t>() > kLargest);
+    if (!fits) mistyped(key, value.dump(), "an integer of 64 bits");
     target = value.get<std::int64_t>();
   }
   void operator()(double& target) const {
@@ -118,6 +123,35 @@ void require_probability(const char* flag, double value) {
                                            ", expected a probability in [0, 1)");
 }
 
+void require_finite(const TrainSettings& settings) {
+  for (const Setting& setting : setting_table()) {
+    const auto* member = std::get_if<double TrainSettings::*>(&setting.member);
+    if (member == nullptr) continue;
+    require(std::isfinite(settings.**member),
+            std::string("--") + setting.name + " is not finite, expected a number");
+  }
+}
+
+void validate_optimizer(const TrainSettings& s) {
+  require_probability("adam-beta1", s.adam_beta1);
+  require_probability("adam-beta2", s.adam_beta2);
+  require(s.adam_eps > 0.0, "--adam-eps is " + std::to_string(s.adam_eps) + ", expected above 0");
+  require(s.weight_decay >= 0.0, "--weight-decay is negative; 0 turns it off");
+  require(s.clip_grad >= 0.0, "--clip-grad is negative; 0 turns clipping off");
+}
+
+void validate_positions(const TrainSettings& s) {
+  require(s.max_position_embeddings.value_or(s.seq_length) >= s.seq_length,
+          "--max-position-embeddings is below --seq-length " + std::to_string(s.seq_length));
+  const std::string& type = s.position_embedding_type;
+  require(type == "learned_absolute" || type == "rope" || type == "none",
+          "--position-embedding-type is '" + type + "', expected learned_absolute, rope or none");
+  require(s.rotary_percent > 0.0 && s.rotary_percent <= 1.0,
+          "--rotary-percent is " + std::to_string(s.rotary_percent) + ", expected in (0, 1]");
+  require(s.rotary_base > 0.0,
+          "--rotary-base is " + std::to_string(s.rotary_base) + ", expected above 0");
+}
+
 }  // namespace
 
 std::string setting_text(const TrainSettings& settings, const Setting& setting) {
@@ -136,7 +170,10 @@ void update_from_json(TrainSettings& settings, const std::string& json) {
   const Json root = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object()) throw ValueError("settings: the text is no JSON object");
   for (const auto& [section, entries] : root.items()) {
-    if (!entries.is_object()) continue;
+    if (!entries.is_object()) {
+      throw ValueError("settings: '" + section + "' is " + entries.dump() +
+                       ", expected a section such as {\"model\": {\"num_layers\": 4}}");
+    }
     for (const auto& [key, value] : entries.items()) {
       const Setting* setting = find_setting(key);
       if (setting == nullptr) unknown_key(key);
@@ -154,6 +191,7 @@ void update_from_config(TrainSettings& settings, const ConfigDict& values) {
 }
 
 void validate(const TrainSettings& s) {
+  require_finite(s);
   require_positive("num-layers", s.num_layers);
   require_positive("hidden-size", s.hidden_size);
   require_positive("num-attention-heads", s.num_attention_heads);
@@ -178,8 +216,6 @@ void validate(const TrainSettings& s) {
           "--num-query-groups needs --group-query-attention");
   require(!s.group_query_attention || s.num_query_groups,
           "--group-query-attention takes no value; use --num-query-groups N beside it");
-  require(s.max_position_embeddings.value_or(s.seq_length) >= s.seq_length,
-          "--max-position-embeddings is below --seq-length " + std::to_string(s.seq_length));
   require_probability("hidden-dropout", s.hidden_dropout);
   require_probability("attention-dropout", s.attention_dropout);
   require(s.precision == "bf16" || s.precision == "fp32",
@@ -191,7 +227,12 @@ void validate(const TrainSettings& s) {
   require(!s.recompute_granularity || *s.recompute_granularity == "selective",
           "--recompute-granularity is '" + s.recompute_granularity.value_or("") +
               "', expected selective");
-  require(s.clip_grad >= 0.0, "--clip-grad is negative; 0 turns clipping off");
+  require(s.normalization == "LayerNorm" || s.normalization == "RMSNorm",
+          "--normalization is '" + s.normalization + "', expected LayerNorm or RMSNorm");
+  require(s.sample_tokens >= 0, "--sample-tokens is negative; 0 writes no samples");
+  require(s.num_threads >= 0, "--num-threads is negative; 0 takes all cores");
+  validate_positions(s);
+  validate_optimizer(s);
   require(s.seed >= 0, "--seed is negative");
   (void)num_micro_batches(s.global_batch_size, s.micro_batch_size, 1);
 }

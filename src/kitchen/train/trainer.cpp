@@ -2,10 +2,8 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
-#include "kitchen/ops/elementwise.h"
 #include "kitchen/parallel/rng_tracker.h"
 #include "kitchen/train/batch_sizes.h"
-#include "kitchen/train/checkpoint.h"
 #include "kitchen/train/checksum.h"
 #include "kitchen/train/model_factory.h"
 #include "kitchen/train/progress.h"
@@ -13,8 +11,9 @@
 #include "kitchen/train/signals.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <ostream>
 
@@ -23,7 +22,6 @@ namespace kitchen::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Json = nlohmann::ordered_json;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -41,7 +39,8 @@ std::string checksum_of_tokens(const TokenSpan& span) {
   return kitchen::train::checksum_of(bytes);
 }
 
-TrainSettings checked(TrainSettings settings) {
+TrainSettings checked(TrainSettings settings, const TrainerOutput& output) {
+  if (output.out == nullptr) throw ValueError("Trainer: output.out is null; give a stream to report to");
   validate(settings);
   if (settings.data.empty()) {
     throw ValueError(
@@ -52,12 +51,6 @@ TrainSettings checked(TrainSettings settings) {
   return settings;
 }
 
-Json rng_to_json(const GeneratorState& state) { return Json::array({state.seed, state.offset}); }
-
-GeneratorState rng_from_json(const Json& json) {
-  return {json.at(0).get<std::uint64_t>(), json.at(1).get<std::uint64_t>()};
-}
-
 }  // namespace
 
 /// What lives during run() only.
@@ -66,20 +59,20 @@ struct Trainer::Loop {
   Progress progress;
   Clock::time_point start = Clock::now();
   Clock::time_point interval_start = Clock::now();
-  double interval_loss = 0.0;
-  std::int64_t interval_tokens = 0;
+  double lr = 0.0;
+  double loss_sum = 0.0;
   double grad_norm = 0.0;
 };
 
 Trainer::Trainer(TrainSettings settings, ContextPtr context, const TrainerOutput& output)
-    : settings_(checked(std::move(settings))),
+    : settings_(checked(std::move(settings), output)),
       context_(std::move(context)),
       output_(output),
       schedule_(make_schedule(settings_)) {
   const TokenSource source = TokenSource::from_text_file(settings_.data);
   source.require_vocab(settings_.vocab_size);
   data_ = source.split({settings_.micro_batch_size, settings_.seq_length, 1});
-  data_checksum_ = checksum_of_tokens(source.tokens());
+  state_.data_checksum = checksum_of_tokens(source.tokens());
   config_ = make_transformer_config(settings_);
   folder_ = RunFolder::open(settings_.run_dir, settings_.resume);
   plan_ = plan_memory(settings_, context_);
@@ -123,85 +116,6 @@ void Trainer::announce() const {
   out.flush();
 }
 
-std::string Trainer::training_state() const {
-  Json state;
-  state["consumed_samples"] = consumed_samples_;
-  state["consumed_tokens"] = consumed_tokens_;
-  state["nan_iterations"] = nan_iterations_;
-  state["data_checksum"] = data_checksum_;
-  state["rng"]["default"] = rng_to_json(default_generator());
-  for (const auto& [name, rng] : get_cuda_rng_tracker().get_states()) {
-    state["rng"]["tracker"][name] = rng_to_json(rng);
-  }
-  return state.dump();
-}
-
-void Trainer::restore_training_state(const std::string& json) {
-  const Json state = Json::parse(json);
-  if (state.at("data_checksum").get<std::string>() != data_checksum_) {
-    throw ValueError("--resume: " + settings_.data +
-                     " is not the text that this run was trained on; give the same file by --data");
-  }
-  consumed_samples_ = state.at("consumed_samples").get<std::int64_t>();
-  consumed_tokens_ = state.at("consumed_tokens").get<std::int64_t>();
-  nan_iterations_ = state.at("nan_iterations").get<std::int64_t>();
-  default_generator() = rng_from_json(state.at("rng").at("default"));
-  std::map<std::string, GeneratorState> states;
-  for (const auto& [name, rng] : state.at("rng").at("tracker").items()) {
-    states[name] = rng_from_json(rng);
-  }
-  get_cuda_rng_tracker().set_states(std::move(states));
-}
-
-void Trainer::resume_from_checkpoint() {
-  const std::optional<LoadedCheckpoint> checkpoint = open_latest_checkpoint(folder_->checkpoint_path());
-  if (!checkpoint) {
-    throw ValueError(folder_->checkpoint_path() +
-                     ": holds no checkpoint to resume from; start anew in another --run-dir");
-  }
-  if (checkpoint->config()) {
-    TrainSettings saved;
-    update_from_json(saved, *checkpoint->config());
-    const std::vector<std::string> differences = resume_differences(saved, settings_);
-    std::string text;
-    for (const std::string& line : differences) text += "\n  " + line;
-    if (!text.empty()) {
-      throw ValueError("--resume: the run was started with other settings:" + text +
-                       "\nResume with the same ones, or start a new run in another --run-dir");
-    }
-  }
-  const std::string recipe = recipe_text(*config_);
-  if (checkpoint->recipe_or(recipe) != recipe) {
-    throw ValueError("--resume: the recipe has changed since the run was started; use the same file, or "
-                     "start a new run in another --run-dir");
-  }
-  checkpoint->load_into({optimizer_->parameters(), optimizer_->state()});
-  optimizer_->mark_updated();
-  model_->set_is_first_microbatch();
-  step_ = checkpoint->step();
-  saved_step_ = step_;
-  restore_training_state(checkpoint->training_state());
-}
-
-void Trainer::save() {
-  if (saved_step_ == step_) return;
-  std::vector<Tensor> weights;
-  for (const NamedTensor& parameter : optimizer_->parameters()) weights.push_back(parameter.tensor);
-  if (!std::isfinite(read_scalar(ops::sum_squares(weights)))) {
-    throw RuntimeError(fmt::format(
-        "step {}: the weights are not finite, so no checkpoint was written; the last good one stays in "
-        "{}", step_, folder_->checkpoint_path()));
-  }
-  CheckpointState state;
-  state.step = step_;
-  state.training_state = training_state();
-  state.recipe = recipe_text(*config_);
-  state.config = to_json(settings_);
-  save_checkpoint(folder_->checkpoint_path(), {optimizer_->parameters(), optimizer_->state()}, state,
-                  static_cast<int>(settings_.keep_checkpoints));
-  saved_step_ = step_;
-}
-
 double Trainer::evaluate() {
   model_->eval();
   double sum = 0.0;
@@ -225,74 +139,93 @@ std::vector<Batch> Trainer::next_batches() const {
       num_micro_batches(settings_.global_batch_size, settings_.micro_batch_size, 1);
   for (std::int64_t i = 0; i < count; ++i) {
     batches.push_back(
-        sampler_->batch(context_, consumed_samples_, {settings_.micro_batch_size, i, 0, 1}));
+        sampler_->batch(context_, state_.consumed_samples, {settings_.micro_batch_size, i, 0, 1}));
   }
   return batches;
 }
 
-void Trainer::account(const StepResult& result, double lr, Loop& loop) {
-  consumed_samples_ += settings_.global_batch_size;
-  consumed_tokens_ += result.num_tokens;
-  loop.interval_loss += static_cast<double>(read_scalar(result.loss_sum));
-  loop.interval_tokens += result.num_tokens;
+void Trainer::account(const StepResult& result, Loop& loop) {
+  state_.consumed_samples += settings_.global_batch_size;
+  state_.consumed_tokens += result.num_tokens;
+  loop.loss_sum = static_cast<double>(read_scalar(result.loss_sum));
   loop.grad_norm = static_cast<double>(read_scalar(result.clip.norm));
-  if (std::isfinite(loop.grad_norm)) return;
-  ++nan_iterations_;
-  log_step(lr, std::nullopt, loop);
-  if (settings_.check_for_nan_in_loss_and_grad) {
-    throw RuntimeError(fmt::format(
-        "step {}: the gradient norm is {}; the weights were not changed. The last checkpoint in {} is "
-        "good; look for the layer with non-finite values in quantization.json",
-        step_, loop.grad_norm, folder_->checkpoint_path()));
-  }
-  logger().warning(fmt::format("step {}: the gradient norm is {}; the step is skipped ({} so far)", step_,
-                               loop.grad_norm, nan_iterations_));
+  state_.interval_loss += loop.loss_sum;
+  state_.interval_tokens += result.num_tokens;
+  if (!std::isfinite(loop.grad_norm)) ++state_.nan_iterations;
 }
 
-void Trainer::log_step(double lr, std::optional<double> val_loss, Loop& loop) {
-  if (loop.interval_tokens == 0 && !val_loss) return;
-  const double seconds = seconds_since(loop.interval_start);
-  const auto tokens = static_cast<double>(loop.interval_tokens);
-  const double loss = loop.interval_tokens > 0 ? loop.interval_loss / tokens : 0.0;
+void Trainer::report_non_finite(const Loop& loop) const {
+  const bool skipped = !std::isfinite(loop.grad_norm);
+  if (settings_.check_for_nan_in_loss_and_grad && (skipped || !std::isfinite(loop.loss_sum))) {
+    throw RuntimeError(fmt::format(
+        "step {}: the summed loss is {} and the gradient norm {}; {}. Checkpoints in {} are of earlier "
+        "steps and good: resume from them with a lower --lr, or without "
+        "--check-for-nan-in-loss-and-grad to skip such steps",
+        step_, loop.loss_sum, loop.grad_norm,
+        skipped ? "the weights were not changed" : "the weights are not saved",
+        folder_->checkpoint_path()));
+  }
+  if (skipped) {
+    logger().warning(fmt::format("step {}: the gradient norm is {}; the step is skipped ({} so far)",
+                                 step_, loop.grad_norm, state_.nan_iterations));
+  }
+}
+
+void Trainer::log_step(const std::optional<double>& val_loss, double seconds, Loop& loop) {
+  const auto tokens = static_cast<double>(state_.interval_tokens);
+  const double loss = state_.interval_tokens > 0 ? state_.interval_loss / tokens : 0.0;
+  const double rate = seconds > 0 ? tokens / seconds : 0.0;
   MetricsLine line;
   line.step = step_;
-  line.values = {{"tokens", consumed_tokens_}, {"train_loss", loss}};
+  line.values = {{"tokens", state_.consumed_tokens}, {"train_loss", loss}};
   if (val_loss) line.values.emplace_back("val_loss", *val_loss);
-  line.values.emplace_back("lr", lr);
+  line.values.emplace_back("lr", loop.lr);
   line.values.emplace_back("grad_norm", loop.grad_norm);
-  line.values.emplace_back("nan_iterations", nan_iterations_);
-  line.times = {{"tokens_per_s", seconds > 0 ? tokens / seconds : 0.0},
-                {"seconds", seconds_since(loop.start)}};
+  line.values.emplace_back("nan_iterations", state_.nan_iterations);
+  if (val_loss && !monitor_.empty()) {
+    const ops::QuantizationStats total = monitor_.total();
+    line.values.emplace_back("quantized_elements", total.num_elements);
+    line.values.emplace_back("quantized_non_finite", total.num_non_finite);
+    line.values.emplace_back("quantized_saturated", total.num_saturated);
+    line.values.emplace_back("quantized_underflowed", total.num_underflowed);
+  }
+  line.times = {{"tokens_per_s", rate}, {"seconds", seconds_since(loop.start)}};
   loop.metrics.write(line);
   if (val_loss) {
     loop.progress.message(fmt::format("step {:>5}  validation loss {:.4f} nats a token", step_, *val_loss));
   }
-  loop.progress.update({step_, loss, lr, seconds > 0 ? tokens / seconds : 0.0, seconds_since(loop.start)});
-  loop.interval_loss = 0.0;
-  loop.interval_tokens = 0;
+  loop.progress.update({step_, loss, loop.lr, rate, seconds_since(loop.start)});
+  state_.interval_loss = 0.0;
+  state_.interval_tokens = 0;
   loop.interval_start = Clock::now();
 }
 
 void Trainer::train_one_step(Loop& loop) {
-  const double lr = schedule_.at(step_);
+  loop.lr = schedule_.at(step_);
   const bool is_last = step_ + 1 == settings_.train_iters;
   const bool evaluates =
       is_last || (settings_.eval_interval > 0 && (step_ + 1) % settings_.eval_interval == 0);
   StepResult result;
   {
-    if (evaluates) monitor_.reset();
+    if (evaluates) {
+      monitor_.reset();
+      // A validation may have filled the caches of quantized weights, which would hide them here.
+      model_->set_is_first_microbatch();
+    }
     const modules::OperandObserverScope observe(evaluates ? &monitor_ : nullptr);
-    result = training_step_->run(next_batches(), lr, step_ + 1);
+    result = training_step_->run(next_batches(), loop.lr, step_ + 1);
   }
   ++step_;
-  account(result, lr, loop);
-  const bool logs = step_ % settings_.log_interval == 0;
-  if (evaluates) {
-    log_step(lr, evaluate(), loop);
-    loop.interval_start = Clock::now();  // validation is not training time
-  } else if (logs) {
-    log_step(lr, std::nullopt, loop);
+  account(result, loop);
+  const bool is_finite = std::isfinite(loop.grad_norm) && std::isfinite(loop.loss_sum);
+  const double seconds = seconds_since(loop.interval_start);  // validation is not training time
+  const bool stops = !is_finite && settings_.check_for_nan_in_loss_and_grad;
+  std::optional<double> val_loss;
+  if (evaluates && !stops) val_loss = evaluate();
+  if (evaluates || !is_finite || step_ % settings_.log_interval == 0) {
+    log_step(val_loss, seconds, loop);
   }
+  if (!is_finite) report_non_finite(loop);
 }
 
 RunEnd Trainer::run() {
@@ -307,12 +240,15 @@ RunEnd Trainer::run() {
                           settings_.resume ? std::optional<std::int64_t>(step_) : std::nullopt),
             Progress(*output_.out, progress)};
   const SignalScope signals;
-  TerminationWatchdog watchdog([this] { return fmt::format("rank 0, training step {}", step_ + 1); });
+  std::atomic<std::int64_t> running_step{step_ + 1};  // the watchdog reads it on a thread of its own
+  TerminationWatchdog watchdog(
+      [&running_step] { return fmt::format("rank 0, training step {}", running_step.load()); });
   context_->set_op_timer(&op_timer_);
   context_->allocator()->reset_peak();
   model_->train();
   RunEnd end = RunEnd::finished;
   while (step_ < settings_.train_iters) {
+    running_step = step_ + 1;
     train_one_step(loop);
     if (step_ == first_step + 2) peak_bytes_ = context_->allocator()->stats().peak_bytes;
     const StopRequest stop = stop_request();

@@ -3,6 +3,7 @@
 #include "kitchen/base/op_timer.h"
 #include "kitchen/models/gpt_model.h"
 #include "kitchen/train/batch_sampler.h"
+#include "kitchen/train/checkpoint.h"
 #include "kitchen/train/lr_schedule.h"
 #include "kitchen/train/memory_plan.h"
 #include "kitchen/train/metrics_writer.h"
@@ -10,6 +11,7 @@
 #include "kitchen/train/run_folder.h"
 #include "kitchen/train/token_source.h"
 #include "kitchen/train/train_settings.h"
+#include "kitchen/train/training_state.h"
 #include "kitchen/train/training_step.h"
 
 #include <chrono>
@@ -22,7 +24,7 @@ namespace kitchen::train {
 
 /// Where a run reports to.
 struct TrainerOutput {
-  std::ostream* out = nullptr;
+  std::ostream* out = nullptr;  ///< must not be null and must outlive the trainer
   bool is_terminal = false;  ///< a progress line that is drawn over, instead of plain lines
   int width = 80;            ///< columns of the terminal
 };
@@ -59,14 +61,14 @@ class Trainer {
 
   void announce() const;
   void resume_from_checkpoint();
+  void require_same_run(const LoadedCheckpoint& checkpoint, const TrainingState& state) const;
   void train_one_step(Loop& loop);
-  void account(const StepResult& result, double lr, Loop& loop);
-  void log_step(double lr, std::optional<double> val_loss, Loop& loop);
+  void account(const StepResult& result, Loop& loop);
+  void log_step(const std::optional<double>& val_loss, double seconds, Loop& loop);
+  void report_non_finite(const Loop& loop) const;
   void save();
   [[nodiscard]] double evaluate();
   [[nodiscard]] std::vector<Batch> next_batches() const;
-  [[nodiscard]] std::string training_state() const;
-  void restore_training_state(const std::string& json);
   void write_results();
 
   TrainSettings settings_;
@@ -86,11 +88,8 @@ class Trainer {
   QuantizationMonitor monitor_;
   OpTimer op_timer_;
   std::int64_t step_ = 0;
-  std::int64_t consumed_samples_ = 0;
-  std::int64_t consumed_tokens_ = 0;
-  std::int64_t nan_iterations_ = 0;
   std::int64_t saved_step_ = -1;
-  std::string data_checksum_;
+  TrainingState state_;
 };
 
 }  // namespace kitchen::train
