@@ -51,7 +51,7 @@ Finding instructions() {
   if (missing.empty()) {
     const bool avx512 = flags.find(" avx512f ") != std::string::npos;
     return {"instructions", fmt::format("x86-64-v3 needed and present{}",
-                                        avx512 ? "; AVX-512 present, used by OpenBLAS only" : ""),
+                                        avx512 ? "; AVX-512 present, for OpenBLAS" : ""),
             Health::good, {}};
   }
   return {"instructions", "x86-64-v3 needed, missing:" + missing, Health::problem,
@@ -69,11 +69,20 @@ Finding threads() {
 Finding blas() {
   const char* config = openblas_get_config();
   const char* core = openblas_get_corename();
-  return {"BLAS", fmt::format("{}; kernels for {}", config == nullptr ? "unknown" : config,
-                              core == nullptr ? "unknown" : core),
-          openblas_get_parallel() == 2 ? Health::good : Health::note,
-          openblas_get_parallel() == 2 ? "" : "OpenBLAS was not built with OpenMP, so its threads and ours compete; "
-                                              "install libopenblas-openmp-dev"};
+  const char* forced = std::getenv("OPENBLAS_CORETYPE");
+  Finding finding{"BLAS", fmt::format("kernels for {}; {}", core == nullptr ? "unknown" : core,
+                                      config == nullptr ? "unknown" : config),
+                  Health::good, {}};
+  if (openblas_get_parallel() != 2) {
+    finding.health = Health::note;
+    finding.advice =
+        "OpenBLAS was not built with OpenMP, so its threads and ours compete;\ninstall libopenblas-openmp-dev";
+  } else if (forced != nullptr) {
+    finding.health = Health::note;
+    finding.advice = fmt::format(
+        "OPENBLAS_CORETYPE={} is set; without it OpenBLAS chooses for this processor,\nwhich may be faster", forced);
+  }
+  return finding;
 }
 
 /// A line of /proc/meminfo in bytes; negative if unknown.
@@ -130,8 +139,8 @@ Finding data(const std::string& path) {
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (!error && size > 0) return {"data", fmt::format("{}: {} bytes", path, size), Health::good, {}};
   return {"data", path + (error ? " is not there" : " is empty"), Health::note,
-          "tools/quickstart writes data/kjv.txt (from the packages bible-kjv and bible-kjv-text); or give any\n"
-          "text of a few hundred kilobytes by --data"};
+          "tools/quickstart writes data/kjv.txt, from the packages bible-kjv and\n"
+          "bible-kjv-text; or give any text of a few hundred kilobytes by --data"};
 }
 
 /// What this version does not bring, said plainly so that nobody looks for a driver problem.

@@ -54,6 +54,8 @@ const CLI::Option* find_flag(const CLI::App& app, const std::string& flag) {
   return found == options.end() ? nullptr : *found;
 }
 
+bool takes_no_value(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+
 std::string with_hint(std::string text, const std::string& hint) {
   return hint.empty() ? text : std::move(text) + "; " + hint;
 }
@@ -65,7 +67,7 @@ std::string unexpected_word(const ActiveCommand& active, const std::string& word
   if (place != arguments.begin() && place != arguments.end()) {
     const std::string& before = *(place - 1);
     const CLI::Option* option = find_flag(*active.app, before);
-    if (option != nullptr && option->get_type_size() == 0) {
+    if (option != nullptr && takes_no_value(*option)) {
       const std::string hint = before == "--group-query-attention"
                                    ? fmt::format("use --num-query-groups {} beside it", word)
                                    : fmt::format("found '{}' after it", word);
@@ -106,7 +108,7 @@ std::string expected_kind(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   if (type == "INT" || type == "UINT") return "an integer";
   if (type == "FLOAT") return "a number";
-  if (option.get_type_size() == 0) return "no value";
+  if (takes_no_value(option)) return "no value";
   return "a text";
 }
 

@@ -46,6 +46,7 @@ int run_program(int argc, char** argv) {
   CLI::App app("Trains small GPTs with quantized layers, and shows what quantization does.", "kitchen");
   app.require_subcommand(1);
   app.formatter(make_help_formatter());
+  app.set_help_flag("-h,--help", "print this help and exit");
   app.footer("`kitchen <subcommand> --help` lists the flags of a subcommand.");
   bool verbose = false;
   app.add_flag("--verbose", verbose, "also print informational log lines");
