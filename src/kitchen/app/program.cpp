@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -43,6 +44,8 @@ int run(const Action& action) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
+  // A file size limit is then a failed write, whose error names the file, instead of a silent end.
+  std::signal(SIGXFSZ, SIG_IGN);
   CLI::App app("Trains small GPTs with quantized layers, and shows what quantization does.", "kitchen");
   app.require_subcommand(1);
   app.formatter(make_help_formatter());
