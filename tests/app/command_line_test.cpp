@@ -36,12 +36,15 @@ TEST(CommandLine, HelpIsCompleteAndFitsATerminal) {
 
 // labels: app.program C01
 TEST(CommandLine, UnknownFlagsAndSubcommandsNameTheNearestOne) {
-  EXPECT_TRUE(ends_with(run_program({"train", "--num-layres", "4"}), 2,
-                        {"unknown flag --num-layres", "did you mean \"--num-layers\"", "kitchen train --help"}));
+  EXPECT_TRUE(ends_with(
+      run_program({"train", "--num-layres", "4"}), 2,
+      {"unknown flag --num-layres", "did you mean \"--num-layers\"", "kitchen train --help"}));
   EXPECT_TRUE(ends_with(run_program({"train", "--num_layers=4"}), 2,
                         {"unknown flag --num_layers", "did you mean \"--num-layers\""}));
-  EXPECT_TRUE(ends_with(run_program({"trian"}), 2, {"unknown subcommand 'trian'", "did you mean \"train\""}));
-  EXPECT_TRUE(ends_with(run_program({"recipes", "chek", "x"}), 2, {"'chek'", "did you mean \"check\""}));
+  EXPECT_TRUE(ends_with(run_program({"trian"}), 2,
+                        {"unknown subcommand 'trian'", "did you mean \"train\""}));
+  EXPECT_TRUE(
+      ends_with(run_program({"recipes", "chek", "x"}), 2, {"'chek'", "did you mean \"check\""}));
   EXPECT_TRUE(ends_with(run_program({}), 2, {"a subcommand is missing", "train, generate"}));
   EXPECT_TRUE(ends_with(run_program({"train", "num-layers"}), 2,
                         {"unexpected argument 'num-layers'", "did you mean \"--num-layers\""}));
@@ -51,7 +54,8 @@ TEST(CommandLine, UnknownFlagsAndSubcommandsNameTheNearestOne) {
 TEST(CommandLine, ValuesOfTheWrongKindNameFlagAndValue) {
   EXPECT_TRUE(ends_with(run_program({"train", "--num-layers", "four"}), 2,
                         {"--num-layers is 'four', expected an integer"}));
-  EXPECT_TRUE(ends_with(run_program({"train", "--lr", "fast"}), 2, {"--lr is 'fast', expected a number"}));
+  EXPECT_TRUE(
+      ends_with(run_program({"train", "--lr", "fast"}), 2, {"--lr is 'fast', expected a number"}));
   EXPECT_TRUE(ends_with(run_program({"train", "--num-layers"}), 2, {"--num-layers needs a value"}));
   EXPECT_TRUE(ends_with(run_program({"train", "--num-layers", "1", "--num-layers", "2"}), 2,
                         {"--num-layers is given 2 times"}));

@@ -21,7 +21,8 @@ nlohmann::json read_json(const std::string& path) {
 TEST(Doctor, TellsWhatIsThereAndWhatIsNotInThisBuild) {
   const ChildResult result = run_program({"doctor", "--data", "/nowhere.txt"});
   EXPECT_EQ(result.status, 0);
-  for (const char* topic : {"processor", "instructions", "threads", "BLAS", "memory", "disk", "run folder"}) {
+  for (const char* topic :
+       {"processor", "instructions", "threads", "BLAS", "memory", "disk", "run folder"}) {
     EXPECT_NE(result.out.find(topic), std::string::npos) << topic;
   }
   EXPECT_NE(result.out.find("/nowhere.txt is not there"), std::string::npos);
@@ -48,11 +49,13 @@ TEST(Doctor, AFolderThatCannotBeWrittenIsAProblem) {
 // labels: app.bench F01
 TEST(Bench, TrainingReportsRatesAndSharesAndAPeer) {
   const TemporaryFile json("bench.json", "");
-  const std::string peer = "i=0; while [ $i -lt 9 ]; do echo \"step $i (took 2000.0 ms)\"; i=$((i+1)); done";
-  const ChildResult result = run_program(
-      Words{"bench", "train-cpu", "--vocab-size", "64", "--micro-batch-size", "2", "--global-batch-size", "2",
-            "--warm-up-steps", "1", "--steps", "3", "--rounds", "2", "--json", json.path(), "--peer", peer} +
-      tiny_model());
+  const std::string peer =
+      "i=0; while [ $i -lt 9 ]; do echo \"step $i (took 2000.0 ms)\"; i=$((i+1)); done";
+  const ChildResult result =
+      run_program(Words{"bench", "train-cpu", "--vocab-size", "64", "--micro-batch-size", "2",
+                        "--global-batch-size", "2", "--warm-up-steps", "1", "--steps", "3",
+                        "--rounds", "2", "--json", json.path(), "--peer", peer} +
+                  tiny_model());
   ASSERT_TRUE(ends_with(result, 0, {}));
   EXPECT_NE(result.out.find("times the peer's tokens/s"), std::string::npos);
   const nlohmann::json report = read_json(json.path());
@@ -62,14 +65,16 @@ TEST(Bench, TrainingReportsRatesAndSharesAndAPeer) {
   EXPECT_EQ(report.at("peer_step_seconds")[0], 2.0);
   EXPECT_GT(report.at("ops").at("gemm").at("calls").get<int>(), 0);
   // By hand: weights of products 12·32² + 64·32, tokens 32; attention 4·16·32 a token.
-  EXPECT_EQ(report.at("flops_per_step").get<double>(), 3.0 * 32 * (2.0 * (12 * 32 * 32 + 64 * 32) + 4 * 16 * 32));
+  EXPECT_EQ(report.at("flops_per_step").get<double>(),
+            3.0 * 32 * (2.0 * (12 * 32 * 32 + 64 * 32) + 4 * 16 * 32));
 }
 
 // labels: app.bench F01
 TEST(Bench, APeerThatFailsIsQuoted) {
-  const Words common = Words{"bench", "train-cpu", "--vocab-size", "64", "--warm-up-steps", "0", "--steps", "1",
-                             "--micro-batch-size", "2", "--global-batch-size", "2"} +
-                       tiny_model();
+  const Words common =
+      Words{"bench",   "train-cpu", "--vocab-size",       "64", "--warm-up-steps",     "0",
+            "--steps", "1",         "--micro-batch-size", "2",  "--global-batch-size", "2"} +
+      tiny_model();
   EXPECT_TRUE(ends_with(run_program(common + Words{"--peer", "echo no such file; exit 3"}), 1,
                         {"ended after 0 of 1 lines", "no such file"}));
   EXPECT_TRUE(ends_with(run_program(common + Words{"--peer", "true", "--peer-pattern", "took"}), 2,
@@ -82,16 +87,20 @@ TEST(Bench, APeerThatFailsIsQuoted) {
 // labels: app.bench F01
 TEST(Bench, KernelsReportMedianSpreadAndRate) {
   const TemporaryFile json("bench.json", "");
-  ASSERT_TRUE(ends_with(run_program({"bench", "codec", "--rows", "64", "--cols", "96", "--json", json.path()}), 0, {}));
+  ASSERT_TRUE(ends_with(
+      run_program({"bench", "codec", "--rows", "64", "--cols", "96", "--json", json.path()}), 0,
+      {}));
   const nlohmann::json codec = read_json(json.path());
   EXPECT_GE(codec.size(), 5u);
   for (const nlohmann::json& row : codec) {
     EXPECT_GE(row.at("repeats").get<int>(), 5);
     EXPECT_GT(row.at("rate").get<double>(), 0.0);
   }
-  ASSERT_TRUE(ends_with(run_program({"bench", "gemm", "--shape", "17x33x65", "--json", json.path()}), 0, {}));
+  ASSERT_TRUE(ends_with(
+      run_program({"bench", "gemm", "--shape", "17x33x65", "--json", json.path()}), 0, {}));
   EXPECT_EQ(read_json(json.path())[0].at("shape"), "17x33x65");
-  EXPECT_TRUE(ends_with(run_program({"bench", "gemm", "--shape", "17x33"}), 2, {"--shape is '17x33'", "MxNxK"}));
+  EXPECT_TRUE(ends_with(run_program({"bench", "gemm", "--shape", "17x33"}), 2,
+                        {"--shape is '17x33'", "MxNxK"}));
   EXPECT_TRUE(ends_with(run_program({"bench", "codec", "--rows", "0"}), 2, {"--rows 0"}));
   EXPECT_TRUE(ends_with(run_program({"bench", "codec", "--repeats", "0"}), 2, {"0 repeats"}));
 }

@@ -27,14 +27,28 @@ inline Words operator+(Words a, const Words& b) {
 
 /// A model and a schedule that train in a moment.
 inline Words tiny_model() {
-  return {"--num-layers", "1", "--hidden-size", "32", "--num-attention-heads", "2", "--seq-length", "16"};
+  return {"--num-layers",          "1", "--hidden-size", "32",
+          "--num-attention-heads", "2", "--seq-length",  "16"};
 }
 
 inline Words tiny_training(const std::string& data, const std::string& run_dir) {
   return Words{"train"} + tiny_model() +
-         Words{"--micro-batch-size", "4", "--global-batch-size", "4",  "--train-iters", "4",
-               "--sample-tokens",    "8", "--log-interval",      "1",  "--eval-iters",  "1",
-               "--data",             data, "--run-dir",          run_dir};
+         Words{"--micro-batch-size",
+               "4",
+               "--global-batch-size",
+               "4",
+               "--train-iters",
+               "4",
+               "--sample-tokens",
+               "8",
+               "--log-interval",
+               "1",
+               "--eval-iters",
+               "1",
+               "--data",
+               data,
+               "--run-dir",
+               run_dir};
 }
 
 /// `count` bytes of text, a function of nothing else.

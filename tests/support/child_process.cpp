@@ -48,7 +48,9 @@ void redirect(const std::string& path, int descriptor) {
   ::_exit(127);
 }
 
-void pause_briefly() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
+void pause_briefly() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
 
 }  // namespace
 
@@ -88,7 +90,9 @@ bool ChildProcess::wait_for_output(const std::string& text, double seconds) {
   return false;
 }
 
-void ChildProcess::send_signal(int signal) const { ::kill(pid_, signal); }
+void ChildProcess::send_signal(int signal) const {
+  ::kill(pid_, signal);
+}
 
 ChildResult ChildProcess::finish(double seconds) {
   const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
@@ -111,8 +115,9 @@ ChildResult run_child(const std::vector<std::string>& command, const ChildOption
 ::testing::AssertionResult ends_with(const ChildResult& result, int status,
                                      const std::vector<std::string>& phrases) {
   if (result.status != status) {
-    return ::testing::AssertionFailure() << "exit status " << result.status << ", expected " << status
-                                         << "; errors: " << result.err << "; output: " << result.out;
+    return ::testing::AssertionFailure()
+           << "exit status " << result.status << ", expected " << status
+           << "; errors: " << result.err << "; output: " << result.out;
   }
   for (const std::string& phrase : phrases) {
     if (result.err.find(phrase) == std::string::npos) {

@@ -34,7 +34,8 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// True as soon as its output holds `text`; false if that has not come after `seconds`, or it has ended.
+  /// True as soon as its output holds `text`; false if that has not come after `seconds`, or it has
+  /// ended.
   bool wait_for_output(const std::string& text, double seconds);
   void send_signal(int signal) const;
   /// Waits for the end, and kills the child after `seconds`.

@@ -1,7 +1,7 @@
 #include "kitchen/app/help_formatter.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <sstream>
 #include <string>
@@ -57,10 +57,12 @@ class HelpFormatter : public CLI::Formatter {
     return wrap("  " + name + (is_positional ? "" : value_label(*option)), text);
   }
 
-  /// Without the blank line that the base class puts before a group: make_groups ends each with one.
+  /// Without the blank line that the base class puts before a group: make_groups ends each with
+  /// one.
   std::string make_group(std::string group, bool is_positional,
                          std::vector<const CLI::Option*> options) const override {
-    const std::string text = CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+    const std::string text =
+        CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
     return is_positional ? text + "\n" : text.substr(1);
   }
 

@@ -8,8 +8,8 @@
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <csignal>
 #include <cstdio>
@@ -46,7 +46,8 @@ int run(const Action& action) {
 int run_program(int argc, char** argv) {
   // A file size limit is then a failed write, whose error names the file, instead of a silent end.
   std::signal(SIGXFSZ, SIG_IGN);
-  CLI::App app("Trains small GPTs with quantized layers, and shows what quantization does.", "kitchen");
+  CLI::App app("Trains small GPTs with quantized layers, and shows what quantization does.",
+               "kitchen");
   app.require_subcommand(1);
   app.formatter(make_help_formatter());
   app.set_help_flag("-h,--help", "print this help and exit");
