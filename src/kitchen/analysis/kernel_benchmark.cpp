@@ -19,7 +19,8 @@ namespace {
 constexpr double kGiga = 1e9;
 
 /// Values in [-1, 1) without repeating patterns that a predictor could learn.
-Tensor random_matrix(const ContextPtr& context, std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+Tensor random_matrix(const ContextPtr& context, std::int64_t rows, std::int64_t cols,
+                     std::uint64_t seed) {
   std::vector<float> values(static_cast<std::size_t>(rows * cols));
   std::uint64_t state = splitmix64(seed);
   for (float& value : values) {
@@ -29,7 +30,8 @@ Tensor random_matrix(const ContextPtr& context, std::int64_t rows, std::int64_t 
   return Tensor::from_vector(context, {rows, cols}, values);
 }
 
-KernelRow row(const std::string& name, const std::string& shape, const char* unit, double work, Timing timing) {
+KernelRow row(const std::string& name, const std::string& shape, const char* unit, double work,
+              Timing timing) {
   return {name, shape, std::move(timing), work, unit, 0.0};
 }
 
@@ -42,37 +44,48 @@ KernelRow encode_only(const ContextPtr& context, const Tensor& x, const std::str
   const Tensor scale = Tensor::from_vector(context, {1}, std::vector<float>{448.0f});
   const Tensor slices = x.view({1, x.dim(0), x.dim(1)});
   const auto bytes = static_cast<double>(4 * x.numel());
-  return row("encode e4m3, scale given", shape, "GB/s", bytes, measure([&] {
-               context->launch<ops::QuantizeKernel>("", slices.const_view(), ConstView(), scale.const_view(),
-                                                    codes.kernel_view(), scale_inv.kernel_view(), spec,
-                                                    ops::RoundingStream());
-             }, repeats));
+  return row("encode e4m3, scale given", shape, "GB/s", bytes,
+             measure(
+                 [&] {
+                   context->launch<ops::QuantizeKernel>(
+                       "", slices.const_view(), ConstView(), scale.const_view(),
+                       codes.kernel_view(), scale_inv.kernel_view(), spec, ops::RoundingStream());
+                 },
+                 repeats));
 }
 
-std::string shape_text(const GemmShape& shape) { return fmt::format("{}x{}x{}", shape.m, shape.n, shape.k); }
+std::string shape_text(const GemmShape& shape) {
+  return fmt::format("{}x{}x{}", shape.m, shape.n, shape.k);
+}
 
-KernelRow plain_sgemm(const Tensor& a, const Tensor& b, const Tensor& d, const GemmShape& shape, double flops,
-                      const Repeats& repeats) {
+KernelRow plain_sgemm(const Tensor& a, const Tensor& b, const Tensor& d, const GemmShape& shape,
+                      double flops, const Repeats& repeats) {
   const auto m = static_cast<blasint>(shape.m);
   const auto n = static_cast<blasint>(shape.n);
   const auto k = static_cast<blasint>(shape.k);
-  return row("sgemm called directly", shape_text(shape), "GFLOP/s", flops, measure([&] {
-               cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0f, a.data<float>(), k,
-                           b.data<float>(), k, 0.0f, d.data<float>(), n);
-             }, repeats));
+  return row("sgemm called directly", shape_text(shape), "GFLOP/s", flops,
+             measure(
+                 [&] {
+                   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0f,
+                               a.data<float>(), k, b.data<float>(), k, 0.0f, d.data<float>(), n);
+                 },
+                 repeats));
 }
 
 KernelRow fp8_product(const Tensor& a, const Tensor& b, const GemmShape& shape, double flops,
                       const Repeats& repeats) {
   const QuantizeSpec spec = quantize_spec_from_scheme_name("mxfp8_e4m3_row");
-  const Timing casts = measure([&] {
-    (void)ops::quantize(a, spec);
-    (void)ops::quantize(b, spec);
-  }, repeats);
+  const Timing casts = measure(
+      [&] {
+        (void)ops::quantize(a, spec);
+        (void)ops::quantize(b, spec);
+      },
+      repeats);
   const QuantizedMatrix qa = ops::quantize(a, spec);
   const QuantizedMatrix qb = ops::quantize(b, spec);
-  KernelRow result = row("product mxfp8", shape_text(shape), "GFLOP/s", flops,
-                         measure([&] { (void)ops::quantized_gemm(qa, qb, DType::float32); }, repeats));
+  KernelRow result =
+      row("product mxfp8", shape_text(shape), "GFLOP/s", flops,
+          measure([&] { (void)ops::quantized_gemm(qa, qb, DType::float32); }, repeats));
   result.casts_seconds = casts.median();
   return result;
 }
@@ -84,8 +97,8 @@ double KernelRow::rate() const {
   return seconds > 0 ? work / seconds / kGiga : 0.0;
 }
 
-std::vector<KernelRow> benchmark_codec(const ContextPtr& context, std::int64_t rows, std::int64_t cols,
-                                       const Repeats& repeats) {
+std::vector<KernelRow> benchmark_codec(const ContextPtr& context, std::int64_t rows,
+                                       std::int64_t cols, const Repeats& repeats) {
   if (rows < 1 || cols < 1) {
     throw ValueError(fmt::format("--rows {} and --cols {}: both must be positive", rows, cols));
   }
@@ -111,12 +124,14 @@ GemmShape parse_gemm_shape(const std::string& text) {
   char rest = 0;
   const int read = std::sscanf(text.c_str(), "%ldx%ldx%ld%c", &shape.m, &shape.n, &shape.k, &rest);
   if (read != 3 || shape.m < 1 || shape.n < 1 || shape.k < 1) {
-    throw ValueError("--shape is '" + text + "', expected MxNxK with positive sizes, such as 256x768x3072");
+    throw ValueError("--shape is '" + text +
+                     "', expected MxNxK with positive sizes, such as 256x768x3072");
   }
   return shape;
 }
 
-std::vector<KernelRow> benchmark_gemm(const ContextPtr& context, const std::vector<GemmShape>& shapes,
+std::vector<KernelRow> benchmark_gemm(const ContextPtr& context,
+                                      const std::vector<GemmShape>& shapes,
                                       const Repeats& repeats) {
   std::vector<KernelRow> result;
   for (const GemmShape& shape : shapes) {
@@ -139,7 +154,8 @@ std::vector<KernelRow> benchmark_gemm(const ContextPtr& context, const std::vect
 }
 
 std::string to_text(const std::vector<KernelRow>& rows) {
-  std::vector<std::vector<std::string>> table{{"what", "shape", "median ms", "spread", "rate", "casts ms"}};
+  std::vector<std::vector<std::string>> table{
+      {"what", "shape", "median ms", "spread", "rate", "casts ms"}};
   for (const KernelRow& r : rows) {
     table.push_back({r.name, r.shape, fmt::format("{:.3f}", r.timing.median() * 1e3),
                      fmt::format("{:.0f} %", r.timing.spread() * 100),

@@ -2,8 +2,8 @@
 
 #include <cblas.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <omp.h>
+#include <nlohmann/json.hpp>
 
 #include <unistd.h>
 
@@ -20,7 +20,8 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
-/// The text after the colon of the first line of `path` that begins with `key`; empty if there is none.
+/// The text after the colon of the first line of `path` that begins with `key`; empty if there is
+/// none.
 std::string line_value(const char* path, const std::string& key) {
   std::ifstream in(path);
   std::string line;
@@ -32,27 +33,36 @@ std::string line_value(const char* path, const std::string& key) {
   return {};
 }
 
-std::string or_unknown(const std::string& text) { return text.empty() ? "unknown" : text; }
+std::string or_unknown(const std::string& text) {
+  return text.empty() ? "unknown" : text;
+}
 
 Finding processor() {
   const std::string model = line_value("/proc/cpuinfo", "model name");
-  return {"processor", fmt::format("{}, {} hardware threads", or_unknown(model),
-                                   std::thread::hardware_concurrency()),
-          Health::good, {}};
+  return {"processor",
+          fmt::format("{}, {} hardware threads", or_unknown(model),
+                      std::thread::hardware_concurrency()),
+          Health::good,
+          {}};
 }
 
 Finding instructions() {
   const std::string flags = " " + line_value("/proc/cpuinfo", "flags") + " ";
-  if (flags.size() < 3) return {"instructions", "unknown; the program was built for this architecture", Health::note, {}};
+  if (flags.size() < 3)
+    return {
+        "instructions", "unknown; the program was built for this architecture", Health::note, {}};
   std::string missing;
   for (const char* feature : {"avx2", "fma", "bmi2", "f16c", "movbe"}) {
-    if (flags.find(fmt::format(" {} ", feature)) == std::string::npos) missing += std::string(" ") + feature;
+    if (flags.find(fmt::format(" {} ", feature)) == std::string::npos)
+      missing += std::string(" ") + feature;
   }
   if (missing.empty()) {
     const bool avx512 = flags.find(" avx512f ") != std::string::npos;
-    return {"instructions", fmt::format("x86-64-v3 needed and present{}",
-                                        avx512 ? "; AVX-512 present, used by OpenBLAS only" : ""),
-            Health::good, {}};
+    return {"instructions",
+            fmt::format("x86-64-v3 needed and present{}",
+                        avx512 ? "; AVX-512 present, for OpenBLAS" : ""),
+            Health::good,
+            {}};
   }
   return {"instructions", "x86-64-v3 needed, missing:" + missing, Health::problem,
           "run on a processor with AVX2 and FMA (from about 2013 on)"};
@@ -62,18 +72,36 @@ Finding threads() {
   const int count = omp_get_max_threads();
   const unsigned cores = std::thread::hardware_concurrency();
   const char* limit = std::getenv("OMP_NUM_THREADS");
-  const std::string source = limit == nullptr ? "all cores" : fmt::format("OMP_NUM_THREADS={}", limit);
-  return {"threads", fmt::format("{} OpenMP threads ({}) on {} cores", count, source, cores), Health::good, {}};
+  const std::string source =
+      limit == nullptr ? "all cores" : fmt::format("OMP_NUM_THREADS={}", limit);
+  return {"threads",
+          fmt::format("{} OpenMP threads ({}) on {} cores", count, source, cores),
+          Health::good,
+          {}};
 }
 
 Finding blas() {
   const char* config = openblas_get_config();
   const char* core = openblas_get_corename();
-  return {"BLAS", fmt::format("{}; kernels for {}", config == nullptr ? "unknown" : config,
-                              core == nullptr ? "unknown" : core),
-          openblas_get_parallel() == 2 ? Health::good : Health::note,
-          openblas_get_parallel() == 2 ? "" : "OpenBLAS was not built with OpenMP, so its threads and ours compete; "
-                                              "install libopenblas-openmp-dev"};
+  const char* forced = std::getenv("OPENBLAS_CORETYPE");
+  Finding finding{"BLAS",
+                  fmt::format("kernels for {}; {}", core == nullptr ? "unknown" : core,
+                              config == nullptr ? "unknown" : config),
+                  Health::good,
+                  {}};
+  if (openblas_get_parallel() != 2) {
+    finding.health = Health::note;
+    finding.advice =
+        "OpenBLAS was not built with OpenMP, so its threads and ours compete;\ninstall "
+        "libopenblas-openmp-dev";
+  } else if (forced != nullptr) {
+    finding.health = Health::note;
+    finding.advice = fmt::format(
+        "OPENBLAS_CORETYPE={} is set; without it OpenBLAS chooses for this processor,\nwhich may "
+        "be faster",
+        forced);
+  }
+  return finding;
 }
 
 /// A line of /proc/meminfo in bytes; negative if unknown.
@@ -96,7 +124,8 @@ Finding memory() {
 std::filesystem::path existing_folder(const std::string& path) {
   std::error_code ignored;
   std::filesystem::path folder = std::filesystem::absolute(path.empty() ? "." : path, ignored);
-  while (!folder.empty() && !std::filesystem::is_directory(folder, ignored) && folder != folder.parent_path()) {
+  while (!folder.empty() && !std::filesystem::is_directory(folder, ignored) &&
+         folder != folder.parent_path()) {
     folder = folder.parent_path();
   }
   return folder;
@@ -108,8 +137,11 @@ Finding disk(const std::string& run_dir) {
   if (error) return {"disk", "unknown: " + error.message(), Health::note, {}};
   const double free = static_cast<double>(space.available) / kGiB;
   const bool little = free < 0.2;
-  return {"disk", fmt::format("{:.1f} GiB free for runs", free), little ? Health::problem : Health::good,
-          little ? "checkpoints need 16 bytes a parameter; free some space or give another --run-dir" : ""};
+  return {"disk", fmt::format("{:.1f} GiB free for runs", free),
+          little ? Health::problem : Health::good,
+          little
+              ? "checkpoints need 16 bytes a parameter; free some space or give another --run-dir"
+              : ""};
 }
 
 Finding run_folder(const std::string& run_dir) {
@@ -128,10 +160,11 @@ Finding run_folder(const std::string& run_dir) {
 Finding data(const std::string& path) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (!error && size > 0) return {"data", fmt::format("{}: {} bytes", path, size), Health::good, {}};
+  if (!error && size > 0)
+    return {"data", fmt::format("{}: {} bytes", path, size), Health::good, {}};
   return {"data", path + (error ? " is not there" : " is empty"), Health::note,
-          "tools/quickstart writes data/kjv.txt (from the packages bible-kjv and bible-kjv-text); or give any\n"
-          "text of a few hundred kilobytes by --data"};
+          "tools/quickstart writes data/kjv.txt, from the packages bible-kjv and\n"
+          "bible-kjv-text; or give any text of a few hundred kilobytes by --data"};
 }
 
 /// What this version does not bring, said plainly so that nobody looks for a driver problem.
@@ -143,9 +176,12 @@ std::vector<Finding> not_in_this_build() {
 
 const char* text_of(Health health) {
   switch (health) {
-    case Health::good: return "ok";
-    case Health::note: return "note";
-    case Health::problem: return "PROBLEM";
+    case Health::good:
+      return "ok";
+    case Health::note:
+      return "note";
+    case Health::problem:
+      return "PROBLEM";
   }
   return "";
 }

@@ -7,8 +7,8 @@
 
 namespace kitchen::analysis {
 
-/// What is worth telling of one quantized operand, in words. `columnwise`: the copy for a product that
-/// reduces along the operand's rows, which is the one that a Hadamard transform applies to.
+/// What is worth telling of one quantized operand, in words. `columnwise`: the copy for a product
+/// that reduces along the operand's rows, which is the one that a Hadamard transform applies to.
 struct OperandFacts {
   std::string format;    ///< "e4m3", "as computed"
   std::string block;     ///< "whole tensor", "1x128"

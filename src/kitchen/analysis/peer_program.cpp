@@ -22,12 +22,14 @@ namespace {
 
 constexpr std::size_t kLinesKept = 5;
 
-/// A shell command whose output is read through a pipe; ended with its children when the object goes.
+/// A shell command whose output is read through a pipe; ended with its children when the object
+/// goes.
 class ShellCommand {
  public:
   explicit ShellCommand(const std::string& command) {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw RuntimeError(std::string("pipe: ") + std::strerror(errno));
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      throw RuntimeError(std::string("pipe: ") + std::strerror(errno));
     pid_ = ::fork();
     if (pid_ == 0) {
       // A group of its own, so that the shell's children end with it.
@@ -72,15 +74,18 @@ std::regex compile(const std::string& pattern) {
     std::regex compiled(pattern);
     if (compiled.mark_count() >= 1) return compiled;
   } catch (const std::regex_error& error) {
-    throw ValueError(fmt::format("--peer-pattern '{}' is no regular expression: {}", pattern, error.what()));
+    throw ValueError(
+        fmt::format("--peer-pattern '{}' is no regular expression: {}", pattern, error.what()));
   }
   throw ValueError(fmt::format(
-      "--peer-pattern '{}' has no group in parentheses, which would hold the milliseconds", pattern));
+      "--peer-pattern '{}' has no group in parentheses, which would hold the milliseconds",
+      pattern));
 }
 
 }  // namespace
 
-std::vector<double> read_numbers(const std::string& command, const std::string& pattern, std::size_t count) {
+std::vector<double> read_numbers(const std::string& command, const std::string& pattern,
+                                 std::size_t count) {
   const std::regex expression = compile(pattern);
   ShellCommand child(command);
   std::vector<double> numbers;
@@ -88,15 +93,17 @@ std::vector<double> read_numbers(const std::string& command, const std::string& 
   std::string line;
   while (numbers.size() < count && child.read_line(line)) {
     std::smatch match;
-    if (std::regex_search(line, match, expression)) numbers.push_back(std::strtod(match[1].str().c_str(), nullptr));
+    if (std::regex_search(line, match, expression))
+      numbers.push_back(std::strtod(match[1].str().c_str(), nullptr));
     last.push_back(line);
     if (last.size() > kLinesKept) last.pop_front();
   }
   if (numbers.size() == count) return numbers;
   std::string tail;
   for (const std::string& text : last) tail += "  " + text;
-  throw RuntimeError(fmt::format("--peer '{}' ended after {} of {} lines that match '{}'; its last lines:\n{}",
-                                 command, numbers.size(), count, pattern, tail));
+  throw RuntimeError(
+      fmt::format("--peer '{}' ended after {} of {} lines that match '{}'; its last lines:\n{}",
+                  command, numbers.size(), count, pattern, tail));
 }
 
 }  // namespace kitchen::analysis

@@ -42,13 +42,15 @@ RecipeCheck check_recipe(const train::TrainSettings& settings, const ContextPtr&
   const std::vector<LayerMatch> matches = match_layers(*config->quant_recipe, paths);
   std::vector<std::vector<std::string>> rows{{"layer", "class", "rule", "config"}};
   for (std::size_t i = 0; i < matches.size(); ++i) {
-    rows.push_back({matches[i].module_path, layers[i].second, matches[i].matcher, matches[i].config_key});
+    rows.push_back(
+        {matches[i].module_path, layers[i].second, matches[i].matcher, matches[i].config_key});
   }
   RecipeCheck check{recipe_warnings(*config->quant_recipe),
                     format_table(rows) + "\n" + describe_recipe(*config->quant_recipe)};
   if (!settings.use_kitchen_attention) {
     check.text +=
-        "\nAttention cores are not Kitchen's without --use-kitchen-attention, so no rule is asked for them.\n";
+        "\nAttention cores are not Kitchen's without --use-kitchen-attention, so no rule is asked "
+        "for them.\n";
   }
   return check;
 }

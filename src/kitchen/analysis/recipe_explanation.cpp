@@ -14,15 +14,19 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string heading(const char* kind, const std::string& name, const std::optional<std::int64_t>& number,
-                    Evidence evidence) {
+std::string heading(const char* kind, const std::string& name,
+                    const std::optional<std::int64_t>& number, Evidence evidence) {
   std::string text = fmt::format("{} recipe {}", kind, name);
   text += number ? fmt::format(", number {}", *number) : std::string(", without a number");
   switch (evidence) {
-    case Evidence::public_source: return text + " (public: stands in a public vendor source)\n";
-    case Evidence::inferred: return text + " (inferred: the meaning follows from a public neighbour)\n";
-    case Evidence::ours: return text + " (ours: a name of this project)\n";
-    case Evidence::user: return text + " (described by the user)\n";
+    case Evidence::public_source:
+      return text + " (public: stands in a public vendor source)\n";
+    case Evidence::inferred:
+      return text + " (inferred: the meaning follows from a public neighbour)\n";
+    case Evidence::ours:
+      return text + " (ours: a name of this project)\n";
+    case Evidence::user:
+      return text + " (described by the user)\n";
   }
   return text + "\n";
 }
@@ -37,15 +41,20 @@ std::string product_text(const MatmulParams& matmul) {
   if (!matmul.quantized) return "not quantized";
   std::string text = "quantized; sums ";
   switch (matmul.accumulate) {
-    case Accumulate::fast: text += "in the tensor core's accumulator"; break;
-    case Accumulate::promoted: text += "moved to fp32 every 128 elements"; break;
-    case Accumulate::fp32: text += "in fp32"; break;
+    case Accumulate::fast:
+      text += "in the tensor core's accumulator";
+      break;
+    case Accumulate::promoted:
+      text += "moved to fp32 every 128 elements";
+      break;
+    case Accumulate::fp32:
+      text += "in fp32";
+      break;
   }
   return text + ", backend " + to_string(matmul.backend);
 }
 
-constexpr const char* kOnTheCpu =
-    "  on the CPU   always decoded to float32 and multiplied there\n";
+constexpr const char* kOnTheCpu = "  on the CPU   always decoded to float32 and multiplied there\n";
 
 /// D13: what is kept in which dtype, and what is computed in which.
 std::string dtype_table(const QLinearParams& params) {
@@ -76,7 +85,9 @@ std::string dtype_table(const QLinearParams& params) {
   return format_table(rows, "  ") + "  (with --fp32, bf16 above reads float32)\n";
 }
 
-std::vector<std::string> header() { return {"use", "format", "block", "scale", "rounding", "bits an element"}; }
+std::vector<std::string> header() {
+  return {"use", "format", "block", "scale", "rounding", "bits an element"};
+}
 
 }  // namespace
 
@@ -85,15 +96,32 @@ std::string short_operand(const QuantizerParams& params) {
   static_assert(static_cast<int>(Scaling::nvfp4_2d) == 8, "a new scaling needs a short name");
   std::string text = params.format;
   switch (params.scaling) {
-    case Scaling::none: break;
-    case Scaling::tensor_current: text += " tensor"; break;
-    case Scaling::tensor_delayed: text += " tensor delayed"; break;
-    case Scaling::row: text += " row"; break;
-    case Scaling::block1x128: text += " 1x128"; break;
-    case Scaling::block128x128: text += " 128x128"; break;
-    case Scaling::mx32: text += " 1x32"; break;
-    case Scaling::nvfp4_1d: text += " 1x16"; break;
-    case Scaling::nvfp4_2d: text += " 16x16"; break;
+    case Scaling::none:
+      break;
+    case Scaling::tensor_current:
+      text += " tensor";
+      break;
+    case Scaling::tensor_delayed:
+      text += " tensor delayed";
+      break;
+    case Scaling::row:
+      text += " row";
+      break;
+    case Scaling::block1x128:
+      text += " 1x128";
+      break;
+    case Scaling::block128x128:
+      text += " 128x128";
+      break;
+    case Scaling::mx32:
+      text += " 1x32";
+      break;
+    case Scaling::nvfp4_1d:
+      text += " 1x16";
+      break;
+    case Scaling::nvfp4_2d:
+      text += " 16x16";
+      break;
   }
   if (params.pow2) text += " pow2";
   if (params.convention == BlockConvention::deepgemm) text += " deepgemm";
@@ -107,17 +135,16 @@ std::string explain(const QLinearParams& params) {
   const bool fprop = params.mm_fprop.quantized;
   const bool dgrad = params.mm_dgrad.quantized;
   const bool wgrad = params.mm_wgrad.quantized;
-  text += format_table({header(),
-                        operand_row("x in fprop", params.x_params, false, fprop),
+  text += format_table({header(), operand_row("x in fprop", params.x_params, false, fprop),
                         operand_row("w in fprop", params.w_params, false, fprop),
                         operand_row("dy in dgrad", params.g_params, false, dgrad),
                         operand_row("w in dgrad", params.w_params, true, dgrad),
                         operand_row("dy in wgrad", params.g_params, true, wgrad),
                         operand_row("x in wgrad", params.x_params, true, wgrad)},
                        "  ");
-  text += fmt::format("  fprop y = x w^T     {}\n  dgrad dx = dy w     {}\n  wgrad dw = dy^T x   {}\n",
-                      product_text(params.mm_fprop), product_text(params.mm_dgrad),
-                      product_text(params.mm_wgrad));
+  text += fmt::format(
+      "  fprop y = x w^T     {}\n  dgrad dx = dy w     {}\n  wgrad dw = dy^T x   {}\n",
+      product_text(params.mm_fprop), product_text(params.mm_dgrad), product_text(params.mm_wgrad));
   text += fmt::format("  native on    {}\n{}",
                       native_hardware(params.x_params, params.mm_fprop.backend), kOnTheCpu);
   if (params.x_params.scaling == Scaling::tensor_delayed) {
@@ -132,19 +159,18 @@ std::string explain(const QAttentionParams& params) {
   const AttentionQuantizer& context = *params.quantizer_bmm2;
   const bool bmm1 = scores.matmul().quantized;
   const bool bmm2 = context.matmul().quantized;
-  text += format_table({header(),
-                        operand_row("q, k in S = q k^T", scores.operand(), false, bmm1),
+  text += format_table({header(), operand_row("q, k in S = q k^T", scores.operand(), false, bmm1),
                         operand_row("p, v in O = p v", context.operand(), false, bmm2),
                         operand_row("q, k in dq, dk", scores.operand(), true, bmm1),
                         operand_row("dS in dq, dk", scores.gradient(), false, bmm1),
                         operand_row("p, v in dp, dv", context.operand(), true, bmm2),
                         operand_row("dO in dp, dv", context.gradient(), false, bmm2)},
                        "  ");
-  text += fmt::format("  scores  (bmm1)   {}\n  context (bmm2)   {}\n", product_text(scores.matmul()),
-                      product_text(context.matmul()));
+  text += fmt::format("  scores  (bmm1)   {}\n  context (bmm2)   {}\n",
+                      product_text(scores.matmul()), product_text(context.matmul()));
   text += "  softmax      never quantized\n";
-  return text + fmt::format("  native on    {}\n{}", native_hardware(scores.operand(), scores.matmul().backend),
-                            kOnTheCpu);
+  return text + fmt::format("  native on    {}\n{}",
+                            native_hardware(scores.operand(), scores.matmul().backend), kOnTheCpu);
 }
 
 std::string explain(const QFlashAttentionParams& params) {
@@ -163,8 +189,9 @@ std::string explain(const QFlashAttentionParams& params) {
                                                  : "exp2, log2(e) folded into the softmax scale");
   if (quantized) {
     text += "  scales       one float32 a head from its own amax; 8 bits an element + 32 a head\n";
-    text += fmt::format("  p            multiplied by {} before its cast; rounded to nearest even\n",
-                        params.p_scale);
+    text +=
+        fmt::format("  p            multiplied by {} before its cast; rounded to nearest even\n",
+                    params.p_scale);
     text += "  native on    fp8 tensor cores (sm_89, sm_90, sm_100)\n";
   } else {
     text += "  scales       none; 16 bits an element\n";

@@ -99,8 +99,9 @@ bool is_asked_for(const Params& recipe, const std::string& text) {
   for (const std::int64_t number : numbers) number_texts.push_back(std::to_string(number));
   std::string hint = did_you_mean(text, names);
   if (!hint.empty()) hint += " ";
-  throw ValueError(fmt::format("no table knows the recipe \"{}\". {}Known numbers: {}; known names: {}",
-                               text, hint, join_names(number_texts), join_names(names)));
+  throw ValueError(
+      fmt::format("no table knows the recipe \"{}\". {}Known numbers: {}; known names: {}", text,
+                  hint, join_names(number_texts), join_names(names)));
 }
 
 }  // namespace
@@ -109,7 +110,8 @@ std::string list_recipes() {
   return "Linear layers (QLinearParams by number, QLinearRecipe by name)\n" + linear_table() +
          "\nUnfused attention (QAttentionParams by number, QAttentionRecipe by name)\n" +
          attention_table() + "\nFlash attention (QFlashAttentionParams by name)\n" + flash_table() +
-         "\nevidence: public = the number or name stands in a public vendor source; inferred = the meaning\n"
+         "\nevidence: public = the number or name stands in a public vendor source; inferred = the "
+         "meaning\n"
          "follows from a public neighbour; ours = a name of this project, without a number.\n"
          "`kitchen recipes explain <number or name>` tells what a recipe does.\n";
 }

@@ -4,10 +4,12 @@
 
 namespace kitchen::analysis {
 
-/// The three tables of predefined recipes: number, name, where the meaning comes from, and one line of content.
+/// The three tables of predefined recipes: number, name, where the meaning comes from, and one line
+/// of content.
 std::string list_recipes();
 
-/// What a recipe does, for each table that knows it: operands, products, bits an element, hardware, dtypes.
+/// What a recipe does, for each table that knows it: operands, products, bits an element, hardware,
+/// dtypes.
 ///
 /// @param recipe a number such as "2" or a name such as "fp8_cs".
 /// @throws ValueError naming the text, the nearest and all known names if no table knows it.

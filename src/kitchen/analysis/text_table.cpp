@@ -20,7 +20,8 @@ std::string format_row(const std::vector<std::string>& row, const std::vector<st
 
 }  // namespace
 
-std::string format_table(const std::vector<std::vector<std::string>>& rows, const std::string& indent) {
+std::string format_table(const std::vector<std::vector<std::string>>& rows,
+                         const std::string& indent) {
   std::vector<std::size_t> widths;
   for (const std::vector<std::string>& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);

@@ -31,7 +31,8 @@ double Timing::spread() const {
 Timing measure(const std::function<void()>& work, const Repeats& repeats) {
   if (repeats.timed < 1 || repeats.warm_up < 0) {
     throw ValueError("measure: " + std::to_string(repeats.timed) + " repeats after " +
-                     std::to_string(repeats.warm_up) + " for warm-up, expected at least 1 after at least 0");
+                     std::to_string(repeats.warm_up) +
+                     " for warm-up, expected at least 1 after at least 0");
   }
   for (int i = 0; i < repeats.warm_up; ++i) work();
   Timing timing;

@@ -25,7 +25,8 @@ using Clock = std::chrono::steady_clock;
 Tensor random_tokens(const ContextPtr& context, const train::TrainSettings& s, std::uint64_t seed) {
   std::vector<std::int64_t> ids(static_cast<std::size_t>(s.micro_batch_size * s.seq_length));
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    ids[i] = static_cast<std::int64_t>(splitmix64(seed + i) % static_cast<std::uint64_t>(s.vocab_size));
+    ids[i] =
+        static_cast<std::int64_t>(splitmix64(seed + i) % static_cast<std::uint64_t>(s.vocab_size));
   }
   return Tensor::from_vector(context, {s.micro_batch_size, s.seq_length}, ids);
 }
@@ -35,21 +36,24 @@ std::vector<train::Batch> random_batches(const ContextPtr& context, const train:
   const std::int64_t count = train::num_micro_batches(s.global_batch_size, s.micro_batch_size, 1);
   for (std::int64_t i = 0; i < count; ++i) {
     const auto seed = static_cast<std::uint64_t>(i) << 32;
-    batches.push_back({random_tokens(context, s, seed), random_tokens(context, s, seed + (1ull << 31))});
+    batches.push_back(
+        {random_tokens(context, s, seed), random_tokens(context, s, seed + (1ull << 31))});
   }
   return batches;
 }
 
-/// Three products (forward, input gradient, weight gradient) of 2·weights·tokens each, the same for the output
-/// layer, and the two products of full attention three times. The embedding look-up multiplies nothing.
+/// Three products (forward, input gradient, weight gradient) of 2·weights·tokens each, the same for
+/// the output layer, and the two products of full attention three times. The embedding look-up
+/// multiplies nothing.
 double matrix_flops(const train::TrainSettings& s, std::int64_t matrix_elements) {
   const auto tokens = static_cast<double>(s.global_batch_size * s.seq_length);
-  const auto head_features = static_cast<double>(s.kv_channels.value_or(s.hidden_size / s.num_attention_heads) *
-                                                 s.num_attention_heads);
+  const auto head_features = static_cast<double>(
+      s.kv_channels.value_or(s.hidden_size / s.num_attention_heads) * s.num_attention_heads);
   const double output = s.untie_embeddings_and_output_weights
                             ? 0.0
                             : static_cast<double>(s.vocab_size * s.hidden_size);
-  const double attention = 2.0 * 2.0 * static_cast<double>(s.num_layers * s.seq_length) * head_features;
+  const double attention =
+      2.0 * 2.0 * static_cast<double>(s.num_layers * s.seq_length) * head_features;
   return 3.0 * tokens * (2.0 * (static_cast<double>(matrix_elements) + output) + attention);
 }
 
@@ -57,14 +61,17 @@ double matrix_flops(const train::TrainSettings& s, std::int64_t matrix_elements)
 std::int64_t product_weights(const GPTModel& model) {
   std::int64_t count = 0;
   for (const auto& [name, parameter] : model.named_parameters()) {
-    if (parameter->rank() == 2 && name.find("embedding") == std::string::npos) count += parameter->numel();
+    if (parameter->rank() == 2 && name.find("embedding") == std::string::npos)
+      count += parameter->numel();
   }
   return count;
 }
 
 class OpTimerScope {
  public:
-  OpTimerScope(Context& context, OpTimer& timer) : context_(context) { context_.set_op_timer(&timer); }
+  OpTimerScope(Context& context, OpTimer& timer) : context_(context) {
+    context_.set_op_timer(&timer);
+  }
   ~OpTimerScope() { context_.set_op_timer(nullptr); }
   OpTimerScope(const OpTimerScope&) = delete;
   OpTimerScope& operator=(const OpTimerScope&) = delete;
@@ -118,16 +125,18 @@ void run_peer(const TrainBenchmarkOptions& options, TrainBenchmark& result) {
 void check(const TrainBenchmarkOptions& options) {
   train::validate(options.settings);
   if (options.warm_up_steps < 0 || options.steps < 1 || options.rounds < 1) {
-    throw ValueError(fmt::format("--warm-up-steps {}, --steps {}, --rounds {}: expected at least 0, 1 and 1",
-                                 options.warm_up_steps, options.steps, options.rounds));
+    throw ValueError(
+        fmt::format("--warm-up-steps {}, --steps {}, --rounds {}: expected at least 0, 1 and 1",
+                    options.warm_up_steps, options.steps, options.rounds));
   }
 }
 
 std::string rate_line(const char* who, const Timing& timing, std::int64_t tokens) {
   const auto rate = [&](double seconds) { return static_cast<double>(tokens) / seconds; };
-  return fmt::format("{:<11}{:.1f} tokens/s median of {} steps ({:.1f} to {:.1f}), {:.1f} ms a step\n", who,
-                     rate(timing.median()), timing.seconds.size(), rate(timing.slowest()),
-                     rate(timing.fastest()), timing.median() * 1e3);
+  return fmt::format(
+      "{:<11}{:.1f} tokens/s median of {} steps ({:.1f} to {:.1f}), {:.1f} ms a step\n", who,
+      rate(timing.median()), timing.seconds.size(), rate(timing.slowest()), rate(timing.fastest()),
+      timing.median() * 1e3);
 }
 
 double sum_of(const std::vector<double>& values) {
@@ -165,7 +174,8 @@ TrainBenchmark benchmark_training(const TrainBenchmarkOptions& options, const Co
     for (std::int64_t i = 0; i < options.warm_up_steps; ++i) (void)workload.run_step();
     {
       const OpTimerScope timed(*context, timer);
-      for (std::int64_t i = 0; i < options.steps; ++i) result.step_seconds.push_back(workload.run_step());
+      for (std::int64_t i = 0; i < options.steps; ++i)
+        result.step_seconds.push_back(workload.run_step());
     }
     if (!options.peer.empty()) run_peer(options, result);
   }
@@ -175,18 +185,21 @@ TrainBenchmark benchmark_training(const TrainBenchmarkOptions& options, const Co
 
 std::string to_text(const TrainBenchmark& result) {
   const Timing ours{result.step_seconds};
-  std::string text = fmt::format("model      {} parameters, {} tokens a step\n", result.num_parameters,
-                                 result.tokens_per_step);
+  std::string text = fmt::format("model      {} parameters, {} tokens a step\n",
+                                 result.num_parameters, result.tokens_per_step);
   text += rate_line("kitchen", ours, result.tokens_per_step);
   if (!result.peer_step_seconds.empty()) {
     const Timing peer{result.peer_step_seconds};
     text += rate_line("peer", peer, result.tokens_per_step);
-    text += fmt::format("ratio      {:.2f} times the peer's tokens/s\n", peer.median() / ours.median());
+    text +=
+        fmt::format("ratio      {:.2f} times the peer's tokens/s\n", peer.median() / ours.median());
   }
-  text += fmt::format("products   {:.1f} GFLOP/s over the whole step ({:.1f} GFLOP of products a step)\n\n",
-                      result.flops_per_step / ours.median() * 1e-9, result.flops_per_step * 1e-9);
+  text += fmt::format(
+      "products   {:.1f} GFLOP/s over the whole step ({:.1f} GFLOP of products a step)\n\n",
+      result.flops_per_step / ours.median() * 1e-9, result.flops_per_step * 1e-9);
   std::vector<std::pair<std::string, OpTime>> ops(result.ops.begin(), result.ops.end());
-  std::sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  std::sort(ops.begin(), ops.end(),
+            [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   const double total = sum_of(result.step_seconds);
   double inside = 0.0;
   std::vector<std::vector<std::string>> table{{"op", "share", "ms a step", "calls a step"}};

@@ -15,9 +15,9 @@ namespace kitchen::analysis {
 struct TrainBenchmarkOptions {
   train::TrainSettings settings;  ///< model, batch and precision
   std::int64_t warm_up_steps = 2;
-  std::int64_t steps = 5;         ///< timed, a round
-  std::int64_t rounds = 1;        ///< with a peer: ours and the peer take turns so often
-  std::string peer;               ///< command of another program; empty: none
+  std::int64_t steps = 5;   ///< timed, a round
+  std::int64_t rounds = 1;  ///< with a peer: ours and the peer take turns so often
+  std::string peer;         ///< command of another program; empty: none
   std::string peer_pattern = "took ([0-9.]+) ms";
 };
 
@@ -25,10 +25,10 @@ struct TrainBenchmarkOptions {
 struct TrainBenchmark {
   std::int64_t tokens_per_step = 0;
   std::int64_t num_parameters = 0;
-  double flops_per_step = 0.0;           ///< of the matrix products
-  std::vector<double> step_seconds;      ///< all timed steps of all rounds
+  double flops_per_step = 0.0;       ///< of the matrix products
+  std::vector<double> step_seconds;  ///< all timed steps of all rounds
   std::vector<double> peer_step_seconds;
-  std::map<std::string, OpTime> ops;     ///< of the timed steps
+  std::map<std::string, OpTime> ops;  ///< of the timed steps
 };
 
 /// Settings of GPT-2 with 124 million parameters: batch 4, sequence 64, float32.

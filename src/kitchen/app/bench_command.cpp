@@ -6,8 +6,8 @@
 #include "kitchen/app/setting_flags.h"
 #include "kitchen/train/durable_file.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <string>
@@ -47,15 +47,16 @@ int bench_training(const TrainBenchFlags& flags) {
 }
 
 int bench_codec(const KernelBenchFlags& flags) {
-  const auto rows = analysis::benchmark_codec(make_context("cpu", flags.num_threads), flags.rows, flags.cols,
-                                              flags.repeats);
+  const auto rows = analysis::benchmark_codec(make_context("cpu", flags.num_threads), flags.rows,
+                                              flags.cols, flags.repeats);
   return finish(to_text(rows), to_json(rows), flags.json);
 }
 
 int bench_gemm(const KernelBenchFlags& flags) {
   std::vector<analysis::GemmShape> shapes;
   for (const std::string& text : flags.shapes) shapes.push_back(analysis::parse_gemm_shape(text));
-  const auto rows = analysis::benchmark_gemm(make_context("cpu", flags.num_threads), shapes, flags.repeats);
+  const auto rows =
+      analysis::benchmark_gemm(make_context("cpu", flags.num_threads), shapes, flags.repeats);
   return finish(to_text(rows), to_json(rows), flags.json);
 }
 
@@ -66,16 +67,22 @@ void add_json(CLI::App& command, std::string& path) {
 void add_train_cpu(CLI::App& bench, Action& action) {
   auto flags = std::make_shared<TrainBenchFlags>();
   CLI::App* command = bench.add_subcommand(
-      "train-cpu", "training steps on random tokens; by default GPT-2 124M, 4 x 64 tokens, float32");
-  command->add_option("--warm-up-steps", flags->options.warm_up_steps, "steps before the timed ones")
+      "train-cpu",
+      "training steps on random tokens; by default GPT-2 124M, 4 x 64 tokens, float32");
+  command
+      ->add_option("--warm-up-steps", flags->options.warm_up_steps, "steps before the timed ones")
       ->capture_default_str();
-  command->add_option("--steps", flags->options.steps, "timed steps of a round")->capture_default_str();
+  command->add_option("--steps", flags->options.steps, "timed steps of a round")
+      ->capture_default_str();
   command->add_option("--rounds", flags->options.rounds, "rounds; in each, the peer follows")
       ->capture_default_str();
-  command->add_option("--peer", flags->options.peer,
-                      "command of another program, which takes turns with this one in the same sitting");
-  command->add_option("--peer-pattern", flags->options.peer_pattern,
-                      "regular expression whose group holds a step's milliseconds in a line of the peer")
+  command->add_option(
+      "--peer", flags->options.peer,
+      "command of another program, which takes turns with this one in the same sitting");
+  command
+      ->add_option(
+          "--peer-pattern", flags->options.peer_pattern,
+          "regular expression whose group holds a step's milliseconds in a line of the peer")
       ->capture_default_str();
   add_json(*command, flags->json);
   flags->settings.declare(*command);
@@ -104,17 +111,20 @@ void add_bench(CLI::App& app, Action& action) {
   add_train_cpu(*bench, action);
 
   auto codec = std::make_shared<KernelBenchFlags>();
-  CLI::App* codec_command = add_kernel_bench(*bench, action, "codec",
-                                             "quantize and decode a float32 matrix, on one core by default", codec,
-                                             &bench_codec);
+  CLI::App* codec_command = add_kernel_bench(
+      *bench, action, "codec", "quantize and decode a float32 matrix, on one core by default",
+      codec, &bench_codec);
   codec_command->add_option("--rows", codec->rows, "rows of the matrix")->capture_default_str();
   codec_command->add_option("--cols", codec->cols, "columns of the matrix")->capture_default_str();
 
   auto gemm = std::make_shared<KernelBenchFlags>();
   gemm->num_threads = 0;
-  CLI::App* gemm_command = add_kernel_bench(*bench, action, "gemm",
-                                            "the library's products beside a plain sgemm call", gemm, &bench_gemm);
-  gemm_command->add_option("--shape", gemm->shapes, "MxNxK of d[m,n] = a[m,k] b[n,k]^T; several are allowed")
+  CLI::App* gemm_command =
+      add_kernel_bench(*bench, action, "gemm", "the library's products beside a plain sgemm call",
+                       gemm, &bench_gemm);
+  gemm_command
+      ->add_option("--shape", gemm->shapes,
+                   "MxNxK of d[m,n] = a[m,k] b[n,k]^T; several are allowed")
       ->capture_default_str();
 }
 

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <cstring>
 
-// This file is compiled for the oldest processors, and uses nothing of the C++ library: code that other files
-// instantiate too might be taken from one that needs newer instructions.
+// This file is compiled for the oldest processors, and uses nothing of the C++ library: code that
+// other files instantiate too might be taken from one that needs newer instructions.
 
 namespace kitchen::app {
 
@@ -15,7 +15,8 @@ bool read_features(char* line, int size) {
   std::FILE* file = std::fopen("/proc/cpuinfo", "r");
   if (file == nullptr) return false;
   bool found = false;
-  while (!found && std::fgets(line, size, file) != nullptr) found = std::strncmp(line, "flags", 5) == 0;
+  while (!found && std::fgets(line, size, file) != nullptr)
+    found = std::strncmp(line, "flags", 5) == 0;
   std::fclose(file);
   return found;
 }
@@ -30,7 +31,8 @@ bool check_cpu_level() {
   for (const char* feature : needed) {
     if (std::strstr(line, feature) != nullptr) continue;
     std::fprintf(stderr,
-                 "kitchen: this processor lacks%s; the program is built for x86-64-v3 (AVX2 and FMA, from about\n"
+                 "kitchen: this processor lacks%s; the program is built for x86-64-v3 (AVX2 and "
+                 "FMA, from about\n"
                  "2013 on). Run it on a newer machine.\n",
                  feature);
     return false;

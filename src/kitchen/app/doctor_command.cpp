@@ -3,8 +3,8 @@
 #include "kitchen/app/device.h"
 #include "kitchen/app/exit_status.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <string>
@@ -24,7 +24,8 @@ int examine(const DoctorFlags& flags) {
   const std::vector<analysis::Finding> findings = analysis::examine_machine(flags.questions);
   fmt::print("{}", flags.json ? analysis::to_json(findings) : analysis::to_text(findings));
   std::fflush(stdout);
-  (void)make_context(flags.backend, 0);  // a device that cannot be used ends the program with its status
+  (void)make_context(flags.backend,
+                     0);  // a device that cannot be used ends the program with its status
   return kDone;
 }
 
@@ -32,10 +33,14 @@ int examine(const DoctorFlags& flags) {
 
 void add_doctor(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DoctorFlags>();
-  CLI::App* command = app.add_subcommand("doctor", "what this machine has, and what will not work, and why");
-  command->add_option("--backend", flags->backend, "device to ask for: auto, cpu or cuda")->capture_default_str();
-  command->add_option("--data", flags->questions.data_path, "text to look for")->capture_default_str();
-  command->add_option("--run-dir", flags->questions.run_dir, "where runs would be written")->capture_default_str();
+  CLI::App* command =
+      app.add_subcommand("doctor", "what this machine has, and what will not work, and why");
+  command->add_option("--backend", flags->backend, "device to ask for: auto, cpu or cuda")
+      ->capture_default_str();
+  command->add_option("--data", flags->questions.data_path, "text to look for")
+      ->capture_default_str();
+  command->add_option("--run-dir", flags->questions.run_dir, "where runs would be written")
+      ->capture_default_str();
   command->add_flag("--json", flags->json, "print JSON");
   command->callback([flags, &action] { action = [flags] { return examine(*flags); }; });
 }

@@ -1,10 +1,12 @@
 #include "kitchen/app/help_formatter.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace kitchen::app {
 
@@ -37,7 +39,7 @@ std::string wrap(const std::string& head, const std::string& text) {
 }
 
 std::string value_label(const CLI::Option& option) {
-  if (option.get_type_size() == 0) return "";
+  if (option.get_items_expected_max() == 0) return "";
   const std::string type = option.get_type_name();
   if (type == "INT" || type == "UINT") return " N";
   if (type == "FLOAT") return " X";
@@ -51,8 +53,21 @@ class HelpFormatter : public CLI::Formatter {
     std::string text = option->get_description();
     if (option->get_required()) text += " (required)";
     const std::string standard = option->get_default_str();
-    if (!standard.empty() && option->get_type_size() != 0) text += " [" + standard + "]";
+    if (!standard.empty() && option->get_items_expected_max() != 0) text += " [" + standard + "]";
     return wrap("  " + name + (is_positional ? "" : value_label(*option)), text);
+  }
+
+  /// Without the blank line that the base class puts before a group: make_groups ends each with
+  /// one.
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    const std::string text =
+        CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+    return is_positional ? text + "\n" : text.substr(1);
+  }
+
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    return CLI::Formatter::make_usage(app, std::move(name)) + "\n";
   }
 
   std::string make_subcommand(const CLI::App* sub) const override {

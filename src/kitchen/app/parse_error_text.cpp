@@ -2,8 +2,8 @@
 
 #include "kitchen/base/nearest_name.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 
@@ -11,9 +11,13 @@ namespace kitchen::app {
 
 namespace {
 
-bool is_flag(const std::string& argument) { return argument.size() > 1 && argument[0] == '-'; }
+bool is_flag(const std::string& argument) {
+  return argument.size() > 1 && argument[0] == '-';
+}
 
-std::string without_value(const std::string& argument) { return argument.substr(0, argument.find('=')); }
+std::string without_value(const std::string& argument) {
+  return argument.substr(0, argument.find('='));
+}
 
 /// The subcommand that was being parsed, and what to type for it: "kitchen recipes check".
 struct ActiveCommand {
@@ -54,6 +58,10 @@ const CLI::Option* find_flag(const CLI::App& app, const std::string& flag) {
   return found == options.end() ? nullptr : *found;
 }
 
+bool takes_no_value(const CLI::Option& option) {
+  return option.get_items_expected_max() == 0;
+}
+
 std::string with_hint(std::string text, const std::string& hint) {
   return hint.empty() ? text : std::move(text) + "; " + hint;
 }
@@ -65,7 +73,7 @@ std::string unexpected_word(const ActiveCommand& active, const std::string& word
   if (place != arguments.begin() && place != arguments.end()) {
     const std::string& before = *(place - 1);
     const CLI::Option* option = find_flag(*active.app, before);
-    if (option != nullptr && option->get_type_size() == 0) {
+    if (option != nullptr && takes_no_value(*option)) {
       const std::string hint = before == "--group-query-attention"
                                    ? fmt::format("use --num-query-groups {} beside it", word)
                                    : fmt::format("found '{}' after it", word);
@@ -74,8 +82,9 @@ std::string unexpected_word(const ActiveCommand& active, const std::string& word
   }
   const std::vector<std::string> subcommands = subcommand_names(*active.app);
   if (!subcommands.empty()) {
-    return with_hint(fmt::format("unknown subcommand '{}'; known are: {}", word, join_names(subcommands)),
-                     did_you_mean(word, subcommands));
+    return with_hint(
+        fmt::format("unknown subcommand '{}'; known are: {}", word, join_names(subcommands)),
+        did_you_mean(word, subcommands));
   }
   return with_hint(fmt::format("unexpected argument '{}'", word),
                    did_you_mean("--" + word, flag_names(*active.app)));
@@ -88,7 +97,8 @@ std::string extras_text(const ActiveCommand& active, const CLI::App& root,
   if (extras.empty()) return "an argument was not expected";
   const std::string first = without_value(extras.front());
   if (!is_flag(first)) return unexpected_word(active, extras.front(), arguments);
-  return with_hint(fmt::format("unknown flag {}", first), did_you_mean(first, flag_names(*active.app)));
+  return with_hint(fmt::format("unknown flag {}", first),
+                   did_you_mean(first, flag_names(*active.app)));
 }
 
 /// The option that the parser's text speaks of, by its longest name.
@@ -106,7 +116,7 @@ std::string expected_kind(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   if (type == "INT" || type == "UINT") return "an integer";
   if (type == "FLOAT") return "a number";
-  if (option.get_type_size() == 0) return "no value";
+  if (takes_no_value(option)) return "no value";
   return "a text";
 }
 
@@ -143,10 +153,10 @@ std::string parse_error_text(const CLI::App& root, const CLI::ParseError& error,
   } else if (option != nullptr && dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
     text = conversion_text(*option, error.what());
   } else if (option != nullptr && dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    text = option->count() > 1 ? fmt::format("{} is given {} times; give it once", option->get_name(),
-                                             option->count())
-                               : fmt::format("{} needs a value: {}", option->get_name(),
-                                             expected_kind(*option));
+    text =
+        option->count() > 1
+            ? fmt::format("{} is given {} times; give it once", option->get_name(), option->count())
+            : fmt::format("{} needs a value: {}", option->get_name(), expected_kind(*option));
   }
   return fmt::format("{}\nRun `{} --help` for all flags.", text, active.path);
 }

@@ -8,9 +8,10 @@
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -43,9 +44,13 @@ int run(const Action& action) {
 }  // namespace
 
 int run_program(int argc, char** argv) {
-  CLI::App app("Trains small GPTs with quantized layers, and shows what quantization does.", "kitchen");
+  // A file size limit is then a failed write, whose error names the file, instead of a silent end.
+  std::signal(SIGXFSZ, SIG_IGN);
+  CLI::App app("Trains small GPTs with quantized layers, and shows what quantization does.",
+               "kitchen");
   app.require_subcommand(1);
   app.formatter(make_help_formatter());
+  app.set_help_flag("-h,--help", "print this help and exit");
   app.footer("`kitchen <subcommand> --help` lists the flags of a subcommand.");
   bool verbose = false;
   app.add_flag("--verbose", verbose, "also print informational log lines");

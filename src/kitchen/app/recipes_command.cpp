@@ -5,8 +5,8 @@
 #include "kitchen/app/exit_status.h"
 #include "kitchen/app/setting_flags.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <string>
@@ -35,7 +35,8 @@ int check(const CheckFlags& flags) {
   settings.kitchen_config_file = flags.file;
   const analysis::RecipeCheck result =
       analysis::check_recipe(settings, make_context(settings.backend, settings.num_threads));
-  fmt::print("{}\n{}: good for this model, {} warnings\n", result.text, flags.file, result.warnings.size());
+  fmt::print("{}\n{}: good for this model, {} warnings\n", result.text, flags.file,
+             result.warnings.size());
   return kDone;
 }
 
@@ -54,8 +55,8 @@ void add_recipes(CLI::App& app, Action& action) {
   explain_command->callback([recipe, &action] { action = [recipe] { return explain(*recipe); }; });
 
   auto flags = std::make_shared<CheckFlags>();
-  CLI::App* check_command =
-      command->add_subcommand("check", "check a YAML recipe against a model: layer -> rule -> config");
+  CLI::App* check_command = command->add_subcommand(
+      "check", "check a YAML recipe against a model: layer -> rule -> config");
   check_command->add_option("file", flags->file, "YAML recipe file")->required();
   flags->settings.declare(*check_command);
   check_command->callback([flags, &action] { action = [flags] { return check(*flags); }; });

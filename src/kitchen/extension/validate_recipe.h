@@ -22,7 +22,8 @@ std::vector<std::string> recipe_warnings(const RecipeConfig& recipe);
 /// Checks a recipe before any work: it has rules and configurations, every rule names a
 /// configuration that exists, and every configuration parses, whether a layer will ever ask for it
 /// or not. Logs the warnings: rules that can never match, configurations that no rule names.
-/// @throws KeyError, ValueError, TypeError with file and line.
+/// @throws KeyError, ValueError, TypeError with file and line; NotImplementedError for a scaling that
+///         no kernel follows.
 RecipeReport validate_recipe(const RecipeConfig& recipe);
 
 }  // namespace kitchen

@@ -52,7 +52,8 @@ QuantizeSpec quantize_spec_of(const QuantizerParams& params, bool columnwise) {
       return spec;
     case Scaling::tensor_delayed:
       throw NotImplementedError(
-          "Scaling::tensor_delayed: the amax history is not kept yet; use tensor_current");
+          "scaling tensor_delayed: no history of amax is kept, so no layer can follow it; use "
+          "tensor_current, as the recipe fp8_cs does");
     case Scaling::none: break;
   }
   throw ValueError("quantize_spec_of: an operand with scaling 'none' has no codes");

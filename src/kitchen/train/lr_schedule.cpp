@@ -11,6 +11,13 @@ namespace kitchen::train {
 
 LrSchedule::LrSchedule(const Options& options)
     : options_(options), warmup_iters_(std::min(options.warmup_iters, options.train_iters / 10)) {
+  if (options.max_lr > 0 && options.min_lr > options.max_lr) {
+    throw ValueError(
+        fmt::format("--min-lr {} is above --lr {}, but the rate falls from --lr to --min-lr; give "
+                    "--min-lr too, "
+                    "such as --min-lr {}",
+                    options.min_lr, options.max_lr, options.max_lr / 10));
+  }
   const bool rates_fit = options.min_lr >= 0 && options.min_lr <= options.max_lr &&
                          options.max_lr > 0 && std::isfinite(options.max_lr);
   if (!rates_fit || options.warmup_iters < 0 || options.train_iters < 1) {

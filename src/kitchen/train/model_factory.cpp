@@ -1,11 +1,14 @@
 #include "kitchen/train/model_factory.h"
 
 #include "kitchen/base/error.h"
+#include "kitchen/base/rethrow.h"
 #include "kitchen/config/kitchen_flags.h"
 #include "kitchen/extension/kitchen_spec_provider.h"
 #include "kitchen/extension/validate_recipe.h"
 #include "kitchen/models/gpt_layer_specs.h"
 #include "kitchen/modules/local_spec_provider.h"
+
+#include <string>
 
 namespace kitchen::train {
 
@@ -22,6 +25,32 @@ std::shared_ptr<BackendSpecProvider> make_provider(const TrainSettings& settings
   if (!config.use_kitchen) return fallback;
   return std::make_shared<KitchenSpecProvider>(fallback, config.use_kitchen_attention,
                                                config.kitchen_attention_backend);
+}
+
+/// Where the user gave the recipe, for messages about it.
+std::string recipe_source(const TrainSettings& settings) {
+  if (settings.kitchen_config_file) return "--kitchen-config-file " + *settings.kitchen_config_file;
+  if (settings.kitchen_recipe_number) {
+    return "--kitchen-recipe-number " + std::to_string(*settings.kitchen_recipe_number);
+  }
+  return "--kitchen-recipe-name " + settings.kitchen_recipe_name.value_or("");
+}
+
+void check_recipe_of(const TrainSettings& settings, const RecipeConfig& recipe) {
+  try {
+    (void)validate_recipe(recipe);
+  } catch (const Error& error) {
+    rethrow_with_suffix(error, "; from " + recipe_source(settings));
+  }
+}
+
+ActivationFunc activation_of(const TrainSettings& settings) {
+  if (settings.swiglu) return ActivationFunc::silu;
+  try {
+    return from_string<ActivationFunc>(settings.activation);
+  } catch (const Error& error) {
+    rethrow_with_suffix(error, " (--activation)");
+  }
 }
 
 }  // namespace
@@ -44,8 +73,7 @@ std::shared_ptr<TransformerConfig> make_transformer_config(const TrainSettings& 
   config.add_bias_linear = !settings.disable_bias_linear;
   config.add_qkv_bias = settings.add_qkv_bias;
   config.gated_linear_unit = settings.swiglu;
-  config.activation_func =
-      settings.swiglu ? ActivationFunc::silu : from_string<ActivationFunc>(settings.activation);
+  config.activation_func = activation_of(settings);
   config.init_method_std = settings.init_method_std;
   config.bf16 = settings.precision == "bf16";
   config.params_dtype = config.bf16 ? DType::bfloat16 : DType::float32;
@@ -59,7 +87,7 @@ std::shared_ptr<TransformerConfig> make_transformer_config(const TrainSettings& 
   flags.use_kitchen_attention = settings.use_kitchen_attention;
   flags.kitchen_attention_backend = settings.kitchen_attention_backend;
   apply_kitchen_flags(flags, config);
-  if (config.quant_recipe) (void)validate_recipe(*config.quant_recipe);
+  if (config.quant_recipe) check_recipe_of(settings, *config.quant_recipe);
   return make_config(config);
 }
 
