@@ -289,7 +289,7 @@ TEST(Elementwise, WrongOperandsAreRefusedWithTheirShapesAndDTypes) {
 
 // labels: ops.add ops.sum_rows R05
 TEST(Elementwise, MetaTensorsOfMoreThanTwoToThe31ElementsHaveTheirShapes) {
-  const ContextPtr meta = reference::make_meta_context();
+  const ContextPtr meta = make_meta_context(*reference::make_cpu_context());
   const Tensor x = Tensor::empty(meta, {65536, 65537}, DType::bfloat16);
   EXPECT_EQ(ops::add(x, x).numel(), std::int64_t{65536} * 65537);
   EXPECT_EQ(ops::cast(x, DType::float32).dtype(), DType::float32);

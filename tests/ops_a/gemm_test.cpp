@@ -391,7 +391,7 @@ TEST(Gemm, WrongOperandsAreRefusedWithBothShapes) {
 
 // labels: ops.gemm R05
 TEST(Gemm, MetaTensorsGetShapesAndCountTheWorkspace) {
-  const ContextPtr meta = reference::make_meta_context();
+  const ContextPtr meta = make_meta_context(*reference::make_cpu_context());
   const Tensor a = Tensor::empty(meta, {100000, 30000}, DType::bfloat16);
   const Tensor b = Tensor::empty(meta, {50000, 30000}, DType::bfloat16);
   meta->allocator()->reset_peak();

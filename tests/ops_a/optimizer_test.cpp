@@ -196,7 +196,7 @@ TEST(AdamW, WrongOperandsAreRefused) {
 
 // labels: ops.sum_squares ops.adamw_step R05
 TEST(SumSquares, MetaTensorOfMoreThanTwoToThe31ElementsIsCounted) {
-  const ContextPtr meta = reference::make_meta_context();
+  const ContextPtr meta = make_meta_context(*reference::make_cpu_context());
   const Tensor x = Tensor::empty(meta, {2476250368}, DType::float32);
   EXPECT_EQ(ops::sum_squares({x}).shape(), (Shape{1}));
   ops::adamw_step(x, x, x, x, Tensor::empty(meta, {1}, DType::float32), x, {});

@@ -359,7 +359,7 @@ TEST(FlashAttention, RowOffsetsBeyondTwoToThe31AreRead) {
 // labels: ops.flash_attention A29
 TEST(FlashAttention, PeakMemoryGrowsLinearlyWithTheSequence) {
   const auto peak = [](std::int64_t s) {
-    const ContextPtr meta = reference::make_meta_context();
+    const ContextPtr meta = make_meta_context(*reference::make_cpu_context());
     const Tensor x = Tensor::empty(meta, {s, 1, 4, 64}, DType::bfloat16);
     FlashAttentionOptions options = options_of(64, true, false);
     for (std::int64_t i = 0; i <= 100; ++i) options.cu_seqlens_q.push_back(s * i / 100);

@@ -261,7 +261,7 @@ TEST(Norm, NaNStaysInItsRow) {
 
 // labels: ops.norm
 TEST(Norm, RunsOnTheMetaDevice) {
-  const ContextPtr meta = reference::make_meta_context();
+  const ContextPtr meta = make_meta_context(*reference::make_cpu_context());
   const Tensor x = Tensor::empty(meta, {1 << 20, 3, 512}, DType::bfloat16);
   const Tensor parameter = Tensor::empty(meta, {512}, DType::float32);
   const ops::NormResult result = ops::norm_forward(x, parameter, parameter, {});

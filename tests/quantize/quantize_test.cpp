@@ -272,7 +272,7 @@ TEST(Quantize, WrongOperandsAreRefused) {
 
 // labels: ops.quantize base.Context
 TEST(Quantize, TheMetaDeviceCountsTheBytesOfTheResult) {
-  const ContextPtr meta = reference::make_meta_context();
+  const ContextPtr meta = make_meta_context(*reference::make_cpu_context());
   const Tensor x = Tensor::empty(meta, {256, 512}, DType::bfloat16);
   const std::int64_t before = meta->allocator()->stats().live_bytes;
   const QuantizedMatrix q = ops::quantize(x.transpose(0, 1), quantize_spec_from_scheme_name("mxfp8_e4m3_row"));
