@@ -332,7 +332,7 @@ TEST(QuantizedGemm, WrongOperandsAreRefusedWithBothShapes) {
 
 // labels: ops.quantized_gemm base.Context
 TEST(QuantizedGemm, TheMetaDeviceCountsTheWorkspace) {
-  const ContextPtr meta = make_meta_context(*reference::make_cpu_context());
+  const ContextPtr meta = reference::make_meta_context();
   const QuantizedMatrix a = quantize_as(Tensor::empty(meta, {128, 64}, DType::bfloat16), "tensor_e4m3");
   const QuantizedMatrix b = quantize_as(Tensor::empty(meta, {256, 64}, DType::bfloat16), "tensor_e4m3");
   const std::int64_t live = meta->allocator()->stats().live_bytes;

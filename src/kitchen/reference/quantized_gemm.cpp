@@ -15,15 +15,17 @@ namespace kitchen::reference {
 namespace {
 
 /// Scales that are constant along the reduction multiply the sum instead of the operand.
-bool scales_the_sum(const QuantizeSpec& spec) { return spec.granularity.cols == 0; }
+bool scales_the_sum(const QuantizeSpec& spec) {
+  return spec.granularity.cols == 0;
+}
 
 /// Decodes a slice to fp32 [rows, cols]; block scales are applied, those of scales_the_sum are not.
 void decode_slice(const ops::QuantizedView& x, std::int64_t slice, float* values) {
   const std::int64_t rows = x.codes.shape[1];
   const std::int64_t cols = x.codes.shape[2];
   const bool plain = scales_the_sum(x.spec);
-  const std::int64_t block_rows =
-      x.spec.stored_scale_rows() == 0 ? std::max<std::int64_t>(rows, 1) : x.spec.stored_scale_rows();
+  const std::int64_t block_rows = x.spec.stored_scale_rows() == 0 ? std::max<std::int64_t>(rows, 1)
+                                                                  : x.spec.stored_scale_rows();
   const std::int64_t block_cols = plain ? std::max<std::int64_t>(cols, 1) : x.spec.granularity.cols;
   const auto* codes = static_cast<const std::uint8_t*>(x.codes.data) + slice * rows * cols;
   const DecodeRow decode = row_decoder(x.spec.format);
@@ -96,8 +98,9 @@ void multiply_floats(std::int64_t m, std::int64_t n, std::int64_t k, const float
     const std::int64_t n0 = n * (tile % tiles.n) / tiles.n;
     const std::int64_t n1 = n * (tile % tiles.n + 1) / tiles.n;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(m1 - m0),
-                static_cast<int>(n1 - n0), static_cast<int>(k), 1.0f, a + m0 * k, static_cast<int>(k),
-                b + n0 * k, static_cast<int>(k), 0.0f, acc + m0 * n + n0, static_cast<int>(n));
+                static_cast<int>(n1 - n0), static_cast<int>(k), 1.0f, a + m0 * k,
+                static_cast<int>(k), b + n0 * k, static_cast<int>(k), 0.0f, acc + m0 * n + n0,
+                static_cast<int>(n));
   }
 }
 
@@ -128,8 +131,8 @@ std::int64_t lanes(std::int64_t slices) {
   return std::max<std::int64_t>(1, std::min<std::int64_t>(slices, omp_get_max_threads()));
 }
 
-std::int64_t fast_workspace(const ops::QuantizedView& a, const ops::QuantizedView& b, const ConstView& d,
-                            bool /*accumulate*/) {
+std::int64_t fast_workspace(const ops::QuantizedView& a, const ops::QuantizedView& b,
+                            const ConstView& d, bool /*accumulate*/) {
   if (d.numel() == 0) return 0;
   return lanes(d.shape[0]) * floats_a_slice(a, b) * static_cast<std::int64_t>(sizeof(float));
 }
@@ -160,7 +163,8 @@ void quantized_gemm_fast(const Stream& /*stream*/, const ops::QuantizedView& a,
   const std::vector<float> bias = load_bias(epilogue.bias, n);
   const auto run = [&](std::int64_t slice, std::int64_t lane) {
     std::vector<float> b_scales(static_cast<std::size_t>(n));
-    for (std::int64_t j = 0; j < n; ++j) b_scales[static_cast<std::size_t>(j)] = row_scale(b, slice, j);
+    for (std::int64_t j = 0; j < n; ++j)
+      b_scales[static_cast<std::size_t>(j)] = row_scale(b, slice, j);
     multiply_slice({a, b, d, epilogue, bias, b_scales, slice},
                    static_cast<float*>(workspace) + lane * floats_a_slice(a, b));
   };
