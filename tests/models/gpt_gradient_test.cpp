@@ -20,7 +20,9 @@ struct Case {
   TinyGPT tiny;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
 
 TinyGPT with(const std::string& positions, bool tied, void (*change)(TransformerConfig&)) {
   TinyGPT tiny;
@@ -65,9 +67,10 @@ TEST_P(GPTGradient, LossAndEveryGradientEqualTheOracle) {
   const std::shared_ptr<GPTModel> model = testing::build(tiny);
   Weights weights = testing::fill(*model);
   const Tensor sum = autograd::sum(testing::losses(*model));
-  // fp32 through about 30 operations of reductions up to 32 long: 30·32·2^-24 = 6e-5 of a sum of 7 losses of
-  // about 3 at worst, and a tenth of that since errors are random.
-  EXPECT_TRUE(testing::close({testing::GPTOracle(tiny, weights).loss_sum()}, testing::values_of(sum), 0.0, 1e-5));
+  // fp32 through about 30 operations of reductions up to 32 long: 30·32·2^-24 = 6e-5 of a sum of 7
+  // losses of about 3 at worst, and a tenth of that since errors are random.
+  EXPECT_TRUE(testing::close({testing::GPTOracle(tiny, weights).loss_sum()},
+                             testing::values_of(sum), 0.0, 1e-5));
 
   autograd::backward(sum);
   for (const auto& [name, parameter] : model->named_parameters()) {
@@ -79,8 +82,8 @@ TEST_P(GPTGradient, LossAndEveryGradientEqualTheOracle) {
     };
     const std::vector<double> original = weights[key];
     ASSERT_TRUE(parameter->grad().defined());
-    EXPECT_TRUE(testing::gradients_match(oracle, {original}, {testing::values_of(parameter->grad())}, 2e-5,
-                                         1e-4));
+    EXPECT_TRUE(testing::gradients_match(oracle, {original},
+                                         {testing::values_of(parameter->grad())}, 2e-5, 1e-4));
     weights[key] = original;
   }
 }

@@ -28,7 +28,8 @@ void replace(std::string& text, const std::string& from, const std::string& to) 
   if (place != std::string::npos) text.replace(place, from.size(), to);
 }
 
-/// Loads the weights of a model of the local topology into one whose norms are inside of the linears.
+/// Loads the weights of a model of the local topology into one whose norms are inside of the
+/// linears.
 void load_fused(const GPTModel& local, GPTModel& fused) {
   StateDict state;
   const StateDict original = local.state_dict();
@@ -117,7 +118,8 @@ TEST(GPTModel, QueryKeyLayerScalingIsUndoneInTheSoftmax) {
   tiny.config.apply_query_key_layer_scaling = true;
   const auto scaled = build(tiny);
   scaled->load_state_dict(plain->state_dict());
-  EXPECT_TRUE(testing::close(testing::logits(*plain).detach(), testing::logits(*scaled).detach(), 1e-5, 1e-5));
+  EXPECT_TRUE(testing::close(testing::logits(*plain).detach(), testing::logits(*scaled).detach(),
+                             1e-5, 1e-5));
 }
 
 // labels: SelfAttention autograd.recompute T13
@@ -211,8 +213,9 @@ TEST(GPTModel, LayerWithoutAConfigurationIsNamedByItsPath) {
       {"KitchenRowParallelLinear", "(module decoder.layers.0.self_attention.linear_proj)"}));
   EXPECT_TRUE(throws<AssertionError>(
       [&] {
-        with_recipe("  n: {type: glob, pattern: '*fc2', config: fa, enabled: true}\n"
-                    "  m: {type: glob, pattern: '*', config: a, enabled: true}\n");
+        with_recipe(
+            "  n: {type: glob, pattern: '*fc2', config: fa, enabled: true}\n"
+            "  m: {type: glob, pattern: '*', config: a, enabled: true}\n");
       },
       {"qlinear_params", "(module decoder.layers.0.mlp.linear_fc2)"}));
 }
@@ -233,13 +236,19 @@ TEST(GPTModel, BadSizesAndShapesAreRefused) {
   const ContextPtr context = default_context();
   const auto ids = [&](const Shape& shape) { return Tensor::zeros(context, shape, DType::int64); };
   EXPECT_TRUE(throws<ValueError>(
-      [&] { (void)model->forward(ids({1, 5}), ids({1, 5}), std::nullopt); },
+      [&] {
+        (void)model->forward(ids({1, 5}), ids({1, 5}), std::nullopt);
+      },
       {"input_ids", "[1, 5]", "at most 4 positions"}));
   EXPECT_TRUE(throws<ValueError>(
-      [&] { (void)model->forward(ids({1, 4}), ids({1, 3}), std::nullopt); },
+      [&] {
+        (void)model->forward(ids({1, 4}), ids({1, 3}), std::nullopt);
+      },
       {"position_ids", "[1, 3]", "[1, 4]"}));
   EXPECT_TRUE(throws<ValueError>(
-      [&] { (void)model->forward(ids({2, 4}), ids({2, 4}), std::nullopt, ids({4, 2})); },
+      [&] {
+        (void)model->forward(ids({2, 4}), ids({2, 4}), std::nullopt, ids({4, 2}));
+      },
       {"labels", "[4, 2]"}));
   EXPECT_TRUE(throws<ValueError>([&] { (void)model->forward(ids({4}), ids({4}), std::nullopt); },
                                  {"input_ids", "[batch, sequence]"}));
@@ -273,8 +282,10 @@ TEST(GPTModel, EqualSeedsGiveEqualWeightsOfTheWantedSpread) {
   };
   const std::string qkv = "decoder.layers.1.self_attention.linear_qkv.weight";
   EXPECT_FALSE(same_bits(state.at(qkv), other->state_dict().at(qkv)));
-  EXPECT_FALSE(same_bits(state.at(qkv), state.at("decoder.layers.0.self_attention.linear_qkv.weight")));
-  // The spread of n draws is itself spread by 1/sqrt(2n): 0.6 % for 12288, 1.1 % for 4096; five of these.
+  EXPECT_FALSE(
+      same_bits(state.at(qkv), state.at("decoder.layers.0.self_attention.linear_qkv.weight")));
+  // The spread of n draws is itself spread by 1/sqrt(2n): 0.6 % for 12288, 1.1 % for 4096; five of
+  // these.
   EXPECT_NEAR(spread(state.at(qkv)), 0.02, 0.02 * 0.032);
   EXPECT_NEAR(spread(state.at("decoder.layers.1.self_attention.linear_proj.weight")), 0.01,
               0.01 * 0.055);  // 0.02 / sqrt(2·2 layers)
@@ -304,7 +315,8 @@ TEST(GPTModel, Bf16ModelHoldsNoWiderParameterOrOperand) {
     for (autograd::Node* node : nodes) {
       for (const Tensor& saved : node->saved_tensors()) {
         if (!saved.defined() || saved.dtype() != DType::float32) continue;
-        // float32 is for one statistic a row or a scale, never for a whole activation [tokens, hidden].
+        // float32 is for one statistic a row or a scale, never for a whole activation [tokens,
+        // hidden].
         EXPECT_LE(saved.numel(), testing::kBatch * testing::kSeq) << node->name();
       }
     }

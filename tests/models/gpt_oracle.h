@@ -80,7 +80,8 @@ class GPTOracle {
   /// One head's query, key or value of a qkv row; each group holds its queries, its key, its value.
   [[nodiscard]] Row part(const Row& qkv, std::size_t group, std::size_t slot) const {
     const std::size_t per_group = heads_ / groups_ + 2;
-    const auto begin = qkv.begin() + static_cast<std::ptrdiff_t>((group * per_group + slot) * head_);
+    const auto begin =
+        qkv.begin() + static_cast<std::ptrdiff_t>((group * per_group + slot) * head_);
     return {begin, begin + static_cast<std::ptrdiff_t>(head_)};
   }
 

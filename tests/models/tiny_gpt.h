@@ -43,7 +43,8 @@ struct TinyGPT {
   }
 };
 
-/// The model on a context with poisoned memory that all models share; equal seeds give equal weights.
+/// The model on a context with poisoned memory that all models share; equal seeds give equal
+/// weights.
 inline std::shared_ptr<GPTModel> build(const TinyGPT& tiny, std::uint64_t seed = 7) {
   static const ContextPtr context = poisoned_context();
   set_default_context(context);
@@ -66,7 +67,8 @@ inline std::shared_ptr<GPTModel> build(const TinyGPT& tiny, std::uint64_t seed =
 
 using Weights = std::map<std::string, std::vector<double>>;
 
-/// Values in [-1/2, 1/2), around 1 for norm weights: large enough that every part of the model matters.
+/// Values in [-1/2, 1/2), around 1 for norm weights: large enough that every part of the model
+/// matters.
 inline Weights fill(GPTModel& model) {
   Weights weights;
   StateDict state;
@@ -94,17 +96,19 @@ inline const std::vector<std::int64_t>& labels() {
 }
 
 inline Tensor ids_of(const GPTModel& model, const std::vector<std::int64_t>& ids) {
-  return Tensor::from_vector(model.embedding->word_embeddings->weight.context(), {kBatch, kSeq}, ids);
+  return Tensor::from_vector(model.embedding->word_embeddings->weight.context(), {kBatch, kSeq},
+                             ids);
 }
 
 /// Losses [kBatch, kSeq] of tokens() and labels().
 inline Tensor losses(GPTModel& model) {
-  return model.forward(ids_of(model, tokens()), ids_of(model, {0, 1, 2, 3, 0, 1, 2, 3}), std::nullopt,
-                       ids_of(model, labels()));
+  return model.forward(ids_of(model, tokens()), ids_of(model, {0, 1, 2, 3, 0, 1, 2, 3}),
+                       std::nullopt, ids_of(model, labels()));
 }
 
 inline Tensor logits(GPTModel& model) {
-  return model.forward(ids_of(model, tokens()), ids_of(model, {0, 1, 2, 3, 0, 1, 2, 3}), std::nullopt);
+  return model.forward(ids_of(model, tokens()), ids_of(model, {0, 1, 2, 3, 0, 1, 2, 3}),
+                       std::nullopt);
 }
 
 }  // namespace kitchen::testing

@@ -17,7 +17,8 @@ nlohmann::ordered_json losses_of(const std::string& recipe) {
   TinyRun run;
   run.settings.train_iters = 60;
   run.settings.num_layers = 2;
-  run.settings.lr = 3e-3;  // at higher rates the loss of one step says more of luck than of arithmetic
+  run.settings.lr =
+      3e-3;  // at higher rates the loss of one step says more of luck than of arithmetic
   if (recipe == "mxfp8") {
     run.settings.kitchen_recipe_name = recipe;
   } else if (recipe != "none") {
@@ -26,20 +27,24 @@ nlohmann::ordered_json losses_of(const std::string& recipe) {
   run.run();
   nlohmann::ordered_json losses;
   for (const int step : kSteps) {
-    losses["step " + std::to_string(step)] = run.lines()[static_cast<std::size_t>(step - 1)]["train_loss"];
+    losses["step " + std::to_string(step)] =
+        run.lines()[static_cast<std::size_t>(step - 1)]["train_loss"];
   }
   losses["validation"] = run.lines().back()["val_loss"];
   return losses;
 }
 
-// Losses of a tiny text, 60 steps, seed 1234, under four recipes; the numbers are in expected_losses.json.
+// Losses of a tiny text, 60 steps, seed 1234, under four recipes; the numbers are in
+// expected_losses.json.
 //
-// They were measured with our own program, so they tell that nothing has changed, not that all is right (that
-// is what the oracles are for). Tolerance 0.02 nats: another compiler or another kernel of the BLAS sums fp32 in
-// another order, which turns single bf16 roundings; over 60 steps that has been seen to move a loss by 0.005.
+// They were measured with our own program, so they tell that nothing has changed, not that all is
+// right (that is what the oracles are for). Tolerance 0.02 nats: another compiler or another kernel
+// of the BLAS sums fp32 in another order, which turns single bf16 roundings; over 60 steps that has
+// been seen to move a loss by 0.005.
 //
 // After a change that is meant to change the losses: run this test with the environment variable
-// KITCHEN_WRITE_EXPECTED_LOSSES=1, look at the difference with git, and say in the commit why it is right.
+// KITCHEN_WRITE_EXPECTED_LOSSES=1, look at the difference with git, and say in the commit why it is
+// right.
 //
 // labels: train.Trainer T15 T16
 TEST(ExpectedLosses, AreThoseOfTheCommittedFile) {
@@ -54,11 +59,14 @@ TEST(ExpectedLosses, AreThoseOfTheCommittedFile) {
   for (const auto& [recipe, losses] : expected.items()) {
     ASSERT_EQ(losses.size(), 5u);
     for (const auto& [when, loss] : losses.items()) {
-      EXPECT_NEAR(found[recipe][when].get<double>(), loss.get<double>(), 0.02) << recipe << " " << when;
+      EXPECT_NEAR(found[recipe][when].get<double>(), loss.get<double>(), 0.02)
+          << recipe << " " << when;
     }
     // Quantization costs little beside bf16 from the same weights (T16).
     if (recipe != "none") {
-      EXPECT_NEAR(losses["validation"].get<double>(), expected["1"]["validation"].get<double>(), 0.05) << recipe;
+      EXPECT_NEAR(losses["validation"].get<double>(), expected["1"]["validation"].get<double>(),
+                  0.05)
+          << recipe;
     }
   }
 }

@@ -70,7 +70,8 @@ TEST(Generate, TemperatureZeroTakesTheMostLikelyToken) {
   std::vector<std::int64_t> tokens = kPrompt;
   for (int i = 0; i < 25; ++i) {
     const std::vector<std::int64_t> seen(
-        tokens.end() - std::min<std::ptrdiff_t>(16, static_cast<std::ptrdiff_t>(tokens.size())), tokens.end());
+        tokens.end() - std::min<std::ptrdiff_t>(16, static_cast<std::ptrdiff_t>(tokens.size())),
+        tokens.end());
     const std::vector<double> logits = testing::values_of(logits_of(trained.model(), seen));
     const auto last = logits.end() - 128;
     tokens.push_back(std::max_element(last, logits.end()) - last);
@@ -90,7 +91,8 @@ TEST(Generate, DrawsFollowTheSoftmax) {
   const auto last = logits.end() - 128;
   const auto best = std::max_element(last, logits.end()) - last;
   double sum = 0.0;
-  for (auto logit = last; logit != logits.end(); ++logit) sum += std::exp((*logit - last[best]) / 0.8);
+  for (auto logit = last; logit != logits.end(); ++logit)
+    sum += std::exp((*logit - last[best]) / 0.8);
   const double p = 1.0 / sum;
   int hits = 0;
   constexpr int kDraws = 600;
@@ -110,7 +112,8 @@ TEST(Generate, WrongArgumentsAndDamagedModelsAreRefused) {
   GPTModel& model = trained.model();
   GenerateOptions options;
   EXPECT_TRUE(throws<ValueError>([&] { (void)generate(model, {}, options); }, {"prompt is empty"}));
-  EXPECT_TRUE(throws<ValueError>([&] { (void)generate(model, {128}, options); }, {"token 128", "128"}));
+  EXPECT_TRUE(
+      throws<ValueError>([&] { (void)generate(model, {128}, options); }, {"token 128", "128"}));
   EXPECT_TRUE(throws<ValueError>([&] { (void)generate(model, {-1}, options); }, {"token -1"}));
   options.temperature = -0.5;
   EXPECT_TRUE(throws<ValueError>([&] { (void)generate(model, {1}, options); }, {"temperature"}));
@@ -118,9 +121,11 @@ TEST(Generate, WrongArgumentsAndDamagedModelsAreRefused) {
   EXPECT_TRUE(throws<ValueError>([&] { (void)generate(model, {1}, options); }, {"temperature"}));
   options = GenerateOptions();
   options.num_tokens = -1;
-  EXPECT_TRUE(throws<ValueError>([&] { (void)generate(model, {1}, options); }, {"num_tokens is -1"}));
+  EXPECT_TRUE(
+      throws<ValueError>([&] { (void)generate(model, {1}, options); }, {"num_tokens is -1"}));
   options.num_tokens = 1;
-  model.embedding->word_embeddings->weight.detach().data<std::uint16_t>()[0] = 0x7fc0;  // NaN in bf16
+  model.embedding->word_embeddings->weight.detach().data<std::uint16_t>()[0] =
+      0x7fc0;  // NaN in bf16
   EXPECT_TRUE(throws<RuntimeError>([&] { (void)generate(model, {1}, options); }, {"not finite"}));
 }
 
@@ -146,10 +151,12 @@ TEST(LoadRunModel, GivesTheLogitsOfTheTrainedModel) {
 TEST(LoadRunModel, MissingCheckpointsAndChangedRecipesAreRefused) {
   TinyRun run;
   set_default_context(reference::make_cpu_context());
-  EXPECT_TRUE(throws<ValueError>([&] { (void)load_run_model(run.settings.run_dir + "x"); }, {"no run"}));
+  EXPECT_TRUE(
+      throws<ValueError>([&] { (void)load_run_model(run.settings.run_dir + "x"); }, {"no run"}));
   run.settings.train_iters = 1;
   run.settings.kitchen_config_file = run.folder() / "r.yaml";
-  const std::string matchers = "matchers:\n  m: {type: glob, pattern: '*', config: a, enabled: true}\n";
+  const std::string matchers =
+      "matchers:\n  m: {type: glob, pattern: '*', config: a, enabled: true}\n";
   testing::spit(run.folder() / "r.yaml",
                 "configs:\n  a: {kitchen_config_type: QLinearParams, recipe_idx: 2}\n" + matchers);
   run.run();
@@ -158,7 +165,8 @@ TEST(LoadRunModel, MissingCheckpointsAndChangedRecipesAreRefused) {
                 "configs:\n  a: {kitchen_config_type: QLinearParams, recipe_idx: 1}\n" + matchers);
   EXPECT_TRUE(throws<ValueError>([&] { (void)load_run_model(run.settings.run_dir); }, {"r.yaml"}));
   std::filesystem::remove_all(run.path("checkpoint"));
-  EXPECT_TRUE(throws<ValueError>([&] { (void)load_run_model(run.settings.run_dir); }, {"holds no checkpoint"}));
+  EXPECT_TRUE(throws<ValueError>([&] { (void)load_run_model(run.settings.run_dir); },
+                                 {"holds no checkpoint"}));
 }
 
 }  // namespace

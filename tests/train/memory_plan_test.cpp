@@ -17,48 +17,47 @@ struct Case {
   void (*change)(TrainSettings&);
 };
 
-const Case kCases[] = {
-    {"bf16", [](TrainSettings&) {}},
-    {"fp32_untied",
-     [](TrainSettings& s) {
-       s.precision = "fp32";
-       s.untie_embeddings_and_output_weights = true;
-     }},
-    {"recipe_1_sdpa",
-     [](TrainSettings& s) {
-       s.kitchen_recipe_number = 1;
-       s.use_kitchen_attention = true;
-     }},
-    {"recipe_2_fa",
-     [](TrainSettings& s) {
-       s.kitchen_recipe_number = 2;
-       s.use_kitchen_attention = true;
-       s.kitchen_attention_backend = "fa";
-     }},
-    {"recipe_2_without_weight_cache",
-     [](TrainSettings& s) {
-       s.kitchen_recipe_number = 2;
-       s.disable_parameter_transpose_cache = true;
-     }},
-    {"mxfp8", [](TrainSettings& s) { s.kitchen_recipe_name = "mxfp8"; }},
-    {"accumulation_dropout",
-     [](TrainSettings& s) {
-       s.global_batch_size = 8;
-       s.hidden_dropout = 0.1;
-     }},
-    {"recompute",
-     [](TrainSettings& s) {
-       s.seq_length = 64;
-       s.recompute_granularity = "selective";
-     }},
-    {"rmsnorm_swiglu_rope_grouped", [](TrainSettings& s) {
-       s.normalization = "RMSNorm";
-       s.swiglu = true;
-       s.disable_bias_linear = true;
-       s.position_embedding_type = "rope";
-       s.group_query_attention = true;
-       s.num_query_groups = 1;
-     }}};
+const Case kCases[] = {{"bf16", [](TrainSettings&) {}},
+                       {"fp32_untied",
+                        [](TrainSettings& s) {
+                          s.precision = "fp32";
+                          s.untie_embeddings_and_output_weights = true;
+                        }},
+                       {"recipe_1_sdpa",
+                        [](TrainSettings& s) {
+                          s.kitchen_recipe_number = 1;
+                          s.use_kitchen_attention = true;
+                        }},
+                       {"recipe_2_fa",
+                        [](TrainSettings& s) {
+                          s.kitchen_recipe_number = 2;
+                          s.use_kitchen_attention = true;
+                          s.kitchen_attention_backend = "fa";
+                        }},
+                       {"recipe_2_without_weight_cache",
+                        [](TrainSettings& s) {
+                          s.kitchen_recipe_number = 2;
+                          s.disable_parameter_transpose_cache = true;
+                        }},
+                       {"mxfp8", [](TrainSettings& s) { s.kitchen_recipe_name = "mxfp8"; }},
+                       {"accumulation_dropout",
+                        [](TrainSettings& s) {
+                          s.global_batch_size = 8;
+                          s.hidden_dropout = 0.1;
+                        }},
+                       {"recompute",
+                        [](TrainSettings& s) {
+                          s.seq_length = 64;
+                          s.recompute_granularity = "selective";
+                        }},
+                       {"rmsnorm_swiglu_rope_grouped", [](TrainSettings& s) {
+                          s.normalization = "RMSNorm";
+                          s.swiglu = true;
+                          s.disable_bias_linear = true;
+                          s.position_embedding_type = "rope";
+                          s.group_query_attention = true;
+                          s.num_query_groups = 1;
+                        }}};
 
 class MemoryPlanOf : public ::testing::TestWithParam<Case> {};
 
@@ -88,7 +87,8 @@ TEST(MemoryPlan, PartsAreThoseOfMixedPrecisionAdam) {
   const MemoryPlan bf16 = plan_memory(settings, context);
   settings.precision = "fp32";
   const MemoryPlan fp32 = plan_memory(settings, context);
-  // Bytes a parameter: bf16 2 + 4 + (4 main + 8 moments), fp32 4 + 4 + 8; vectors are padded to 64 bytes.
+  // Bytes a parameter: bf16 2 + 4 + (4 main + 8 moments), fp32 4 + 4 + 8; vectors are padded to 64
+  // bytes.
   const auto parameters = static_cast<double>(bf16.gradients) / 4.0;
   EXPECT_NEAR(static_cast<double>(bf16.parameters), 2 * parameters, 0.05 * parameters);
   EXPECT_NEAR(static_cast<double>(bf16.optimizer), 12 * parameters, 0.2 * parameters);
@@ -97,7 +97,8 @@ TEST(MemoryPlan, PartsAreThoseOfMixedPrecisionAdam) {
   EXPECT_EQ(bf16.gradients, fp32.gradients);
   EXPECT_GT(bf16.activations(), 0);
   EXPECT_TRUE(testing::mentions(to_string(bf16), "activations"));
-  // The dry run allocates nothing on the device that it plans for, and leaves this rank's state alone.
+  // The dry run allocates nothing on the device that it plans for, and leaves this rank's state
+  // alone.
   EXPECT_EQ(context->allocator()->stats().num_allocations, 0);
   EXPECT_EQ(&current_rank_state(), &state);
 }
@@ -117,7 +118,8 @@ TEST(MemoryPlan, RecomputeAndFlashAttentionSaveTheProbabilities) {
   settings.recompute_granularity = std::nullopt;
   settings.kitchen_attention_backend = "fa";
   const std::int64_t flash = plan_memory(settings, context).peak;
-  // bf16 probabilities [b·np, s, s] of three of the four layers; one layer's are there while it runs again.
+  // bf16 probabilities [b·np, s, s] of three of the four layers; one layer's are there while it
+  // runs again.
   const std::int64_t probabilities = 3 * 4 * 2 * 128 * 128 * 2;
   EXPECT_LT(recomputed, plain - probabilities * 9 / 10);
   EXPECT_LT(flash, plain - probabilities * 9 / 10);

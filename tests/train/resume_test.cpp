@@ -19,33 +19,32 @@ struct Case {
   void (*change)(TrainSettings&);
 };
 
-const Case kCases[] = {
-    {"bf16_dropout",
-     [](TrainSettings& s) {
-       s.hidden_dropout = 0.1;
-       s.attention_dropout = 0.1;
-     }},
-    {"fp8_current_scaling_dropout",
-     [](TrainSettings& s) {
-       s.kitchen_recipe_number = 2;
-       s.hidden_dropout = 0.1;
-       s.attention_dropout = 0.1;
-       s.use_kitchen_attention = true;
-     }},
-    {"mxfp8_by_name", [](TrainSettings& s) { s.kitchen_recipe_name = "mxfp8"; }},
-    {"nvfp4", [](TrainSettings& s) { s.kitchen_recipe_name = "nvfp4_rht"; }},
-    {"accumulation",
-     [](TrainSettings& s) {
-       s.global_batch_size = 12;
-       s.hidden_dropout = 0.1;
-     }},
-    {"fp32_untied_rope_recompute", [](TrainSettings& s) {
-       s.precision = "fp32";
-       s.untie_embeddings_and_output_weights = true;
-       s.position_embedding_type = "rope";
-       s.recompute_granularity = "selective";
-       s.attention_dropout = 0.1;
-     }}};
+const Case kCases[] = {{"bf16_dropout",
+                        [](TrainSettings& s) {
+                          s.hidden_dropout = 0.1;
+                          s.attention_dropout = 0.1;
+                        }},
+                       {"fp8_current_scaling_dropout",
+                        [](TrainSettings& s) {
+                          s.kitchen_recipe_number = 2;
+                          s.hidden_dropout = 0.1;
+                          s.attention_dropout = 0.1;
+                          s.use_kitchen_attention = true;
+                        }},
+                       {"mxfp8_by_name", [](TrainSettings& s) { s.kitchen_recipe_name = "mxfp8"; }},
+                       {"nvfp4", [](TrainSettings& s) { s.kitchen_recipe_name = "nvfp4_rht"; }},
+                       {"accumulation",
+                        [](TrainSettings& s) {
+                          s.global_batch_size = 12;
+                          s.hidden_dropout = 0.1;
+                        }},
+                       {"fp32_untied_rope_recompute", [](TrainSettings& s) {
+                          s.precision = "fp32";
+                          s.untie_embeddings_and_output_weights = true;
+                          s.position_embedding_type = "rope";
+                          s.recompute_granularity = "selective";
+                          s.attention_dropout = 0.1;
+                        }}};
 
 class Resume : public ::testing::TestWithParam<Case> {};
 
@@ -61,8 +60,9 @@ TEST_P(Resume, StoppedRunGivesEveryBitOfTheStraightOne) {
   stopped.run_in_two_parts(7);
   EXPECT_EQ(straight.metrics(), stopped.metrics());
   EXPECT_TRUE(straight.tensors(20) == stopped.tensors(20));
-  EXPECT_EQ(LoadedCheckpoint::open(checkpoint_folder(straight.path("checkpoint"), 20)).training_state(),
-            LoadedCheckpoint::open(checkpoint_folder(stopped.path("checkpoint"), 20)).training_state());
+  EXPECT_EQ(
+      LoadedCheckpoint::open(checkpoint_folder(straight.path("checkpoint"), 20)).training_state(),
+      LoadedCheckpoint::open(checkpoint_folder(stopped.path("checkpoint"), 20)).training_state());
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, Resume, ::testing::ValuesIn(kCases),
@@ -110,10 +110,11 @@ TEST(ResumeRefusal, AllDifferencesAreInOneMessage) {
   run.settings.log_interval = 7;  // may change
   recipe(1);
   testing::spit(run.settings.data, testing::sample_text(8001));
-  EXPECT_TRUE(throws<ValueError>([&] { run.run(); },
-                                 {"--lr: 0.01 in the run, 0.005 asked for", "--hidden-dropout: 0.0 in the run",
-                                  "--train-iters: 20 in the run, 30 asked for", "the recipe",
-                                  "text.txt is not the text", "new run in another --run-dir"}));
+  EXPECT_TRUE(throws<ValueError>(
+      [&] { run.run(); },
+      {"--lr: 0.01 in the run, 0.005 asked for", "--hidden-dropout: 0.0 in the run",
+       "--train-iters: 20 in the run, 30 asked for", "the recipe", "text.txt is not the text",
+       "new run in another --run-dir"}));
   EXPECT_EQ(testing::slurp(run.path("metrics.jsonl")), metrics);
 
   run.settings.lr = 1e-2;
@@ -156,7 +157,8 @@ TEST(TrainingState, EveryNumberComesBackBitForBit) {
     EXPECT_EQ(back.default_rng, state.default_rng);
     EXPECT_EQ(back.tracker_rng, state.tracker_rng);
   }
-  EXPECT_TRUE(throws<ValueError>([] { (void)training_state_from_json("{}"); }, {"consumed_samples"}));
+  EXPECT_TRUE(
+      throws<ValueError>([] { (void)training_state_from_json("{}"); }, {"consumed_samples"}));
   EXPECT_TRUE(throws<ValueError>([] { (void)training_state_from_json("{"); }, {"training state"}));
 }
 

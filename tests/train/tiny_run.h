@@ -17,11 +17,12 @@
 
 namespace kitchen::testing {
 
-/// Words in an order that a linear congruential generator chooses: text with something to learn in it.
+/// Words in an order that a linear congruential generator chooses: text with something to learn in
+/// it.
 inline std::string sample_text(std::size_t bytes) {
-  static const std::vector<std::string> words{"in ",    "the ",   "beginning ", "was ",  "light ",
-                                              "and ",   "water ", "day. ",      "earth ", "of ",
-                                              "heaven ", "night. "};
+  static const std::vector<std::string> words{"in ",    "the ", "beginning ", "was ",
+                                              "light ", "and ", "water ",     "day. ",
+                                              "earth ", "of ",  "heaven ",    "night. "};
   std::string text;
   std::uint32_t state = 12345;
   while (text.size() < bytes) {

@@ -17,10 +17,12 @@ namespace {
 
 using testing::throws;
 
-/// Converts to each type that a setting may have, so that brace initialisation tells how many members there are.
+/// Converts to each type that a setting may have, so that brace initialisation tells how many
+/// members there are.
 struct AnyMember {
-  template <class T, class = std::enable_if_t<std::is_same_v<T, std::int64_t> || std::is_same_v<T, double> ||
-                                              std::is_same_v<T, bool> || std::is_same_v<T, std::string>>>
+  template <class T,
+            class = std::enable_if_t<std::is_same_v<T, std::int64_t> || std::is_same_v<T, double> ||
+                                     std::is_same_v<T, bool> || std::is_same_v<T, std::string>>>
   operator T() const;  // NOLINT: implicit on purpose, never defined
 };
 
@@ -30,7 +32,8 @@ using Any = AnyMember;
 template <class T, class Indices, class = void>
 struct IsBraceable : std::false_type {};
 template <class T, std::size_t... Is>
-struct IsBraceable<T, std::index_sequence<Is...>, std::void_t<decltype(T{Any<Is>()...})>> : std::true_type {};
+struct IsBraceable<T, std::index_sequence<Is...>, std::void_t<decltype(T{Any<Is>()...})>>
+    : std::true_type {};
 
 template <class T, std::size_t N = 100>
 constexpr std::size_t member_count() {
@@ -47,12 +50,18 @@ void perturb(TrainSettings& settings, const Setting& setting) {
       [&](auto member) {
         auto& value = settings.*member;
         using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, bool>) value = !value;
-        else if constexpr (std::is_same_v<T, std::string>) value += "x\"\n";
-        else if constexpr (std::is_same_v<T, std::optional<std::string>>) value = "x";
-        else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) value = 77;
-        else if constexpr (std::is_same_v<T, double>) value = value / 3.0 + 0.1;
-        else value += (std::int64_t{1} << 60) + 1;
+        if constexpr (std::is_same_v<T, bool>)
+          value = !value;
+        else if constexpr (std::is_same_v<T, std::string>)
+          value += "x\"\n";
+        else if constexpr (std::is_same_v<T, std::optional<std::string>>)
+          value = "x";
+        else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>)
+          value = 77;
+        else if constexpr (std::is_same_v<T, double>)
+          value = value / 3.0 + 0.1;
+        else
+          value += (std::int64_t{1} << 60) + 1;
       },
       setting.member);
 }
@@ -89,15 +98,20 @@ TEST(TrainSettings, WrongJsonIsNamedByItsKey) {
     TrainSettings settings;
     update_from_json(settings, json);
   };
-  EXPECT_TRUE(throws<KeyError>([&] { update(R"({"model":{"num_layer":3}})"); }, {"'num_layer'", "num_layers"}));
+  EXPECT_TRUE(throws<KeyError>([&] { update(R"({"model":{"num_layer":3}})"); },
+                               {"'num_layer'", "num_layers"}));
   EXPECT_TRUE(throws<TypeError>([&] { update(R"({"model":{"num_layers":"3"}})"); },
                                 {"num_layers", "\"3\"", "integer"}));
-  EXPECT_TRUE(throws<TypeError>([&] { update(R"({"model":{"num_layers":3.5}})"); }, {"num_layers", "3.5"}));
+  EXPECT_TRUE(
+      throws<TypeError>([&] { update(R"({"model":{"num_layers":3.5}})"); }, {"num_layers", "3.5"}));
   EXPECT_TRUE(throws<TypeError>([&] { update(R"({"model":{"num_layers":9223372036854775808}})"); },
                                 {"num_layers", "64 bits"}));
-  EXPECT_TRUE(throws<TypeError>([&] { update(R"({"model":{"num_layers":null}})"); }, {"num_layers", "null"}));
-  EXPECT_TRUE(throws<TypeError>([&] { update(R"({"model":{"swiglu":1}})"); }, {"swiglu", "true or false"}));
-  EXPECT_TRUE(throws<ValueError>([&] { update(R"({"num_layers":3})"); }, {"'num_layers' is 3", "section"}));
+  EXPECT_TRUE(throws<TypeError>([&] { update(R"({"model":{"num_layers":null}})"); },
+                                {"num_layers", "null"}));
+  EXPECT_TRUE(
+      throws<TypeError>([&] { update(R"({"model":{"swiglu":1}})"); }, {"swiglu", "true or false"}));
+  EXPECT_TRUE(
+      throws<ValueError>([&] { update(R"({"num_layers":3})"); }, {"'num_layers' is 3", "section"}));
   EXPECT_TRUE(throws<ValueError>([&] { update("[]"); }, {"no JSON object"}));
   EXPECT_TRUE(throws<ValueError>([&] { update("{"); }, {"no JSON object"}));
 }
@@ -109,8 +123,9 @@ TEST(TrainSettings, YamlOverwritesAndItsMistakesAreNamed) {
     update_from_config(settings, *parse_yaml(yaml, "s.yaml").get_if<ConfigDict>());
     return settings;
   };
-  const TrainSettings settings =
-      update("num_layers: 7\nlr: 1\nswiglu: yes\nnormalization: RMSNorm\nsave_interval: ~\nkv_channels: 8\n");
+  const TrainSettings settings = update(
+      "num_layers: 7\nlr: 1\nswiglu: yes\nnormalization: RMSNorm\nsave_interval: ~\nkv_channels: "
+      "8\n");
   EXPECT_EQ(settings.num_layers, 7);
   EXPECT_EQ(settings.lr, 1.0);
   EXPECT_TRUE(settings.swiglu);
@@ -118,9 +133,12 @@ TEST(TrainSettings, YamlOverwritesAndItsMistakesAreNamed) {
   EXPECT_FALSE(settings.save_interval.has_value());
   EXPECT_EQ(settings.kv_channels, 8);
   EXPECT_EQ(settings.hidden_size, TrainSettings().hidden_size);
-  EXPECT_TRUE(throws<KeyError>([&] { (void)update("hiden_size: 8"); }, {"'hiden_size'", "hidden_size"}));
-  EXPECT_TRUE(throws<TypeError>([&] { (void)update("hidden_size: '8'"); }, {"hidden_size", "\"8\""}));
-  EXPECT_TRUE(throws<TypeError>([&] { (void)update("hidden_size: [8]"); }, {"hidden_size", "a single value"}));
+  EXPECT_TRUE(
+      throws<KeyError>([&] { (void)update("hiden_size: 8"); }, {"'hiden_size'", "hidden_size"}));
+  EXPECT_TRUE(
+      throws<TypeError>([&] { (void)update("hidden_size: '8'"); }, {"hidden_size", "\"8\""}));
+  EXPECT_TRUE(throws<TypeError>([&] { (void)update("hidden_size: [8]"); },
+                                {"hidden_size", "a single value"}));
   EXPECT_TRUE(throws<TypeError>([&] { (void)update("lr: fast"); }, {"lr", "fast", "a number"}));
 }
 
@@ -155,7 +173,8 @@ TEST(TrainSettings, ValuesThatCannotWorkAreRefusedByTheirFlag) {
       {[](S& s) { s.backend = "tpu"; }, "'tpu'"},
       {[](S& s) { s.recompute_granularity = "full"; }, "'full'"},
       {[](S& s) { s.lr = std::numeric_limits<double>::infinity(); }, "--lr is not finite"},
-      {[](S& s) { s.weight_decay = std::numeric_limits<double>::quiet_NaN(); }, "--weight-decay is not"},
+      {[](S& s) { s.weight_decay = std::numeric_limits<double>::quiet_NaN(); },
+       "--weight-decay is not"},
       {[](S& s) { s.adam_beta2 = 1.0; }, "--adam-beta2"},
       {[](S& s) { s.adam_eps = 0.0; }, "--adam-eps"},
       {[](S& s) { s.clip_grad = -1.0; }, "--clip-grad"},

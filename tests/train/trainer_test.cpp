@@ -92,7 +92,9 @@ TEST(Trainer, StepWithANaNGradientIsSkippedCountedAndLoggedOnce) {
             RunEnd::finished);
   EXPECT_EQ(at_5, at_6);
   EXPECT_NE(at_6, at_7);
-  EXPECT_EQ(log.count(LogLevel::warning, "step 5: the gradient norm is nan; the step is skipped (1 so far)"), 1);
+  EXPECT_EQ(log.count(LogLevel::warning,
+                      "step 5: the gradient norm is nan; the step is skipped (1 so far)"),
+            1);
   const auto lines = run.lines();
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0]["step"], 4);
@@ -143,7 +145,8 @@ TEST(Trainer, WeightsThatAreNotFiniteAreNeverSaved) {
           trainer.model().decoder->final_layernorm->state_dict().at("bias").data<float>()[0] = kNaN;
         });
       },
-      {"step 20", "the weights are not finite", "no checkpoint was written", run.path("checkpoint")}));
+      {"step 20", "the weights are not finite", "no checkpoint was written",
+       run.path("checkpoint")}));
   EXPECT_EQ(checkpoint_steps(run.path("checkpoint")), (std::vector<std::int64_t>{10}));
   EXPECT_EQ(run.lines().back()["nan_iterations"], 5);  // steps 16 to 20
   EXPECT_EQ(run.lines().back()["train_loss"], "nan");
@@ -181,15 +184,17 @@ TEST(Trainer, EvaluatedStepsCountQuantizedElementsThatWentWrong) {
   run.settings.eval_interval = 1;
   const LogCapture log;
   run.run([](Trainer& trainer, std::int64_t step) {
-    const Tensor gamma = trainer.model().decoder->layers[0]->self_attention->linear_qkv->state_dict().at(
-        "layer_norm_weight");
+    const Tensor gamma =
+        trainer.model().decoder->layers[0]->self_attention->linear_qkv->state_dict().at(
+            "layer_norm_weight");
     // Step 3 multiplies by it; then it is repaired, since such weights are not saved.
     if (step == 2) gamma.data<float>()[0] = std::numeric_limits<float>::infinity();
     if (step == 3) gamma.data<float>()[0] = 1.0f;
   });
   const auto lines = run.lines();
   ASSERT_EQ(lines.size(), 4u);
-  // Four linear layers, each with six uses of its operands in one micro-batch of 4·16 tokens; h = 32.
+  // Four linear layers, each with six uses of its operands in one micro-batch of 4·16 tokens; h
+  // = 32.
   const std::int64_t tokens = 64;
   const std::int64_t h = 32;
   const std::int64_t features = (h + 3 * h) + (h + h) + (h + 4 * h) + (4 * h + h);
@@ -254,7 +259,8 @@ TEST(Trainer, FolderHoldsWhatTheRunPromises) {
   run.settings.train_iters = 2;
   run.settings.sample_tokens = 5;
   run.run();
-  for (const char* name : {"config.json", "metrics.jsonl", "op_times.json", "samples.txt", "report.html"}) {
+  for (const char* name :
+       {"config.json", "metrics.jsonl", "op_times.json", "samples.txt", "report.html"}) {
     EXPECT_TRUE(std::filesystem::exists(run.path(name))) << name;
   }
   EXPECT_EQ(testing::slurp(run.path("samples.txt")).size(), 24u + 5u + 1u);
@@ -273,16 +279,21 @@ TEST(Trainer, WrongInputIsRefusedBeforeAnyWork) {
     spoil(run);
     return testing::message_of<ValueError>([&] { run.run(); });
   };
-  EXPECT_TRUE(testing::mentions(refused([](TinyRun& r) { r.settings.data = ""; }), "--data is missing"));
-  EXPECT_TRUE(testing::mentions(refused([](TinyRun& r) { r.settings.run_dir = ""; }), "--run-dir is missing"));
+  EXPECT_TRUE(
+      testing::mentions(refused([](TinyRun& r) { r.settings.data = ""; }), "--data is missing"));
+  EXPECT_TRUE(testing::mentions(refused([](TinyRun& r) { r.settings.run_dir = ""; }),
+                                "--run-dir is missing"));
   EXPECT_TRUE(testing::mentions(refused([](TinyRun& r) { r.settings.vocab_size = 100; }), "vocab"));
-  EXPECT_TRUE(testing::mentions(
-      refused([](TinyRun& r) { r.settings.global_batch_size = 6; }), "--global-batch-size 6"));
-  EXPECT_TRUE(testing::mentions(refused([](TinyRun& r) { r.settings.seq_length = 5000; }), "tokens"));
-  EXPECT_TRUE(testing::mentions(refused([](TinyRun& r) { r.settings.resume = true; }), "no run to resume"));
+  EXPECT_TRUE(testing::mentions(refused([](TinyRun& r) { r.settings.global_batch_size = 6; }),
+                                "--global-batch-size 6"));
+  EXPECT_TRUE(
+      testing::mentions(refused([](TinyRun& r) { r.settings.seq_length = 5000; }), "tokens"));
+  EXPECT_TRUE(
+      testing::mentions(refused([](TinyRun& r) { r.settings.resume = true; }), "no run to resume"));
   TinyRun run;
   EXPECT_TRUE(throws<ValueError>(
-      [&] { Trainer(run.settings, reference::make_cpu_context(), TrainerOutput{}); }, {"output.out is null"}));
+      [&] { Trainer(run.settings, reference::make_cpu_context(), TrainerOutput{}); },
+      {"output.out is null"}));
   EXPECT_FALSE(std::filesystem::exists(run.settings.run_dir));
 }
 

@@ -46,7 +46,8 @@ struct Fixture {
       }
     }
     const Shape shape{static_cast<std::int64_t>(rows.size()), kSeq};
-    return {Tensor::from_vector(context, shape, inputs), Tensor::from_vector(context, shape, labels)};
+    return {Tensor::from_vector(context, shape, inputs),
+            Tensor::from_vector(context, shape, labels)};
   }
 
   [[nodiscard]] std::vector<double> gradients() const {
@@ -65,7 +66,8 @@ struct Fixture {
       all.push_back(tensor.tensor.to_vector<float>());
     }
     for (const auto& [name, parameter] : model->named_parameters()) {
-      if (parameter->dtype() == DType::float32) all.push_back(parameter->detach().to_vector<float>());
+      if (parameter->dtype() == DType::float32)
+        all.push_back(parameter->detach().to_vector<float>());
     }
     return all;
   }
@@ -77,7 +79,9 @@ struct Fixture {
   std::unique_ptr<TrainingStep> step;
 };
 
-double scalar(const Tensor& tensor) { return static_cast<double>(tensor.to_vector<float>().at(0)); }
+double scalar(const Tensor& tensor) {
+  return static_cast<double>(tensor.to_vector<float>().at(0));
+}
 
 // labels: train.TrainingStep T21 T11
 TEST(TrainingStep, UnevenMicroBatchesGiveTheGradientOfTheWholeBatch) {
@@ -110,7 +114,8 @@ TEST(TrainingStep, GradientsOfFormerStepsDoNotLinger) {
   const std::vector<double> expected = first.gradients();
   (void)first.step->run({first.batch({3, 4}, {8, 8})}, 0.0, 2);
   (void)first.step->run({first.batch({1, 2}, {8, 8})}, 0.0, 3);
-  // At rate 0 the weights stay (the decay is lr·decay), so the gradient is the same again, bit for bit.
+  // At rate 0 the weights stay (the decay is lr·decay), so the gradient is the same again, bit for
+  // bit.
   EXPECT_EQ(first.gradients(), expected);
 }
 
@@ -120,7 +125,8 @@ TEST(TrainingStep, MaskedBatchHasLossZeroGradientZeroAndOneWarning) {
     Fixture f("bf16", recipe);
     const LogCapture log;
     for (int step = 1; step <= 3; ++step) {
-      const StepResult result = f.step->run({f.batch({1, 2}, {0, 0}), f.batch({3, 4}, {0, 0})}, 1e-3, step);
+      const StepResult result =
+          f.step->run({f.batch({1, 2}, {0, 0}), f.batch({3, 4}, {0, 0})}, 1e-3, step);
       EXPECT_EQ(result.num_tokens, 0);
       EXPECT_EQ(scalar(result.loss_sum), 0.0);
       EXPECT_EQ(scalar(result.clip.norm), 0.0);
@@ -143,20 +149,22 @@ TEST(TrainingStep, MaskedMicroBatchLeavesTheOtherOnesGradient) {
 
 // labels: train.TrainingStep train.Optimizer T01
 TEST(TrainingStep, GradientThatIsNotFiniteChangesNeitherWeightsNorMoments) {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     for (const char* precision : {"fp32", "bf16"}) {
       Fixture f(precision);
       (void)f.step->run({f.batch({1, 2}, {8, 8})}, 1e-3, 1);
       const auto before = f.state();
-      const std::vector<double> logits_before = testing::values_of(
-          evaluate_loss_sum(*f.model, f.batch({1, 2}, {8, 8})));
+      const std::vector<double> logits_before =
+          testing::values_of(evaluate_loss_sum(*f.model, f.batch({1, 2}, {8, 8})));
       f.step->before_update = [&](std::int64_t) {
         f.model->named_parameters().back().second->main_grad().data<float>()[0] = bad;
       };
       const StepResult result = f.step->run({f.batch({1, 2}, {8, 8})}, 1e-3, 2);
       EXPECT_FALSE(std::isfinite(scalar(result.clip.norm)));
       EXPECT_EQ(f.state(), before);
-      EXPECT_EQ(testing::values_of(evaluate_loss_sum(*f.model, f.batch({1, 2}, {8, 8}))), logits_before);
+      EXPECT_EQ(testing::values_of(evaluate_loss_sum(*f.model, f.batch({1, 2}, {8, 8}))),
+                logits_before);
       f.step->before_update = nullptr;
       (void)f.step->run({f.batch({1, 2}, {8, 8})}, 1e-3, 3);
       EXPECT_NE(f.state(), before);
@@ -188,7 +196,8 @@ TEST(Optimizer, UpdateIsAdamWWithClippingAndDecayOfMatricesOnly) {
       expected[j] -= 1e-2 * (g / (std::fabs(g) + 1e-8) + decay * expected[j]);
     }
     // fp32: a few roundings of values up to 1; where |g| is near eps the quotient is as exact as g.
-    EXPECT_TRUE(testing::close(expected, testing::values_of(parameter->detach()), 1e-7, 1e-6)) << name;
+    EXPECT_TRUE(testing::close(expected, testing::values_of(parameter->detach()), 1e-7, 1e-6))
+        << name;
   }
 }
 
@@ -203,7 +212,8 @@ TEST(Optimizer, Bf16ParameterIsTheRoundedMainWeight) {
     EXPECT_EQ(parameter->dtype(), DType::bfloat16);
     const std::vector<double> exact = testing::values_of(main.at(name + ".main"));
     const std::vector<double> rounded = testing::values_of(parameter->detach());
-    EXPECT_TRUE(testing::close(exact, rounded, 1e-38, std::ldexp(1.0, -8)));  // half an ulp of 8 bits
+    EXPECT_TRUE(
+        testing::close(exact, rounded, 1e-38, std::ldexp(1.0, -8)));  // half an ulp of 8 bits
     some_main_weight_is_finer = some_main_weight_is_finer || exact != rounded;
   }
   EXPECT_TRUE(some_main_weight_is_finer);
@@ -212,8 +222,9 @@ TEST(Optimizer, Bf16ParameterIsTheRoundedMainWeight) {
 // labels: train.TrainingStep
 TEST(TrainingStep, PositionsCountFromZeroInEachRow) {
   const ContextPtr context = reference::make_cpu_context();
-  EXPECT_EQ(position_ids_like(Tensor::zeros(context, {2, 3}, DType::int64)).to_vector<std::int64_t>(),
-            (std::vector<std::int64_t>{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(
+      position_ids_like(Tensor::zeros(context, {2, 3}, DType::int64)).to_vector<std::int64_t>(),
+      (std::vector<std::int64_t>{0, 1, 2, 0, 1, 2}));
 }
 
 }  // namespace
