@@ -1,5 +1,6 @@
 #include "kitchen/base/error.h"
 #include "kitchen/reference/gemm.h"
+#include "kitchen/reference/gemm_tiles.h"
 #include "kitchen/reference/parallel.h"
 #include "kitchen/reference/row_io.h"
 
@@ -13,11 +14,6 @@ namespace kitchen::reference {
 
 namespace {
 
-constexpr std::int64_t kTile = 512;
-/// Below this many multiplications a tile is not cut further, below the second one no thread is
-/// woken.
-constexpr std::int64_t kTileWork = std::int64_t{1} << 22;
-constexpr std::int64_t kSerialWork = std::int64_t{1} << 18;
 /// Items of a batch with more multiplications are cut into tiles one after the other.
 constexpr std::int64_t kLargeItemWork = std::int64_t{1} << 26;
 
@@ -67,12 +63,10 @@ Plan make_plan(const ConstView& a, const ConstView& b, const ConstView& d,
   plan.m = d.shape[1];
   plan.n = d.shape[2];
   plan.k = a.shape[2];
-  plan.tiles_m = ceil_div(plan.m, kTile);
-  plan.tiles_n = ceil_div(plan.n, kTile);
+  const GemmTiles tiles = gemm_tiles(plan.m, plan.n, plan.k);
+  plan.tiles_m = tiles.m;
+  plan.tiles_n = tiles.n;
   const std::int64_t work = plan.m * plan.n * plan.k;
-  if (plan.tiles_m * plan.tiles_n == 1 && work > kTileWork) {
-    (plan.n >= plan.m ? plan.tiles_n : plan.tiles_m) = 2;
-  }
   plan.widen_a = a.dtype != DType::float32;
   plan.widen_b = b.dtype != DType::float32;
   // The order alpha, bias, accumulate cannot be had when sgemm has added to d already.

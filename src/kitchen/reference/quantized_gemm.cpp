@@ -1,5 +1,6 @@
 #include "kitchen/reference/quantized_gemm.h"
 
+#include "kitchen/reference/gemm_tiles.h"
 #include "kitchen/reference/matrix_tile.h"
 #include "kitchen/reference/quantize.h"
 
@@ -82,6 +83,27 @@ void finish_row(const SliceProblem& p, float factor, std::int64_t row, float* ac
   store_row(acc, p.d.dtype, p.d.data, at, n);
 }
 
+/// acc [m, n] = a [m, k] · b [n, k]ᵀ, packed; the same sums for any number of threads.
+void multiply_floats(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b,
+                     float* acc) {
+  if (k == 0) {
+    std::fill(acc, acc + m * n, 0.0f);
+    return;
+  }
+  const GemmTiles tiles = gemm_tiles(m, n, k);
+#pragma omp parallel for schedule(dynamic) if (m * n * k > kSerialWork)
+  for (std::int64_t tile = 0; tile < tiles.m * tiles.n; ++tile) {
+    const std::int64_t m0 = m * (tile / tiles.n) / tiles.m;
+    const std::int64_t m1 = m * (tile / tiles.n + 1) / tiles.m;
+    const std::int64_t n0 = n * (tile % tiles.n) / tiles.n;
+    const std::int64_t n1 = n * (tile % tiles.n + 1) / tiles.n;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(m1 - m0),
+                static_cast<int>(n1 - n0), static_cast<int>(k), 1.0f, a + m0 * k,
+                static_cast<int>(k), b + n0 * k, static_cast<int>(k), 0.0f, acc + m0 * n + n0,
+                static_cast<int>(n));
+  }
+}
+
 void multiply_slice(const SliceProblem& p, float* workspace) {
   const std::int64_t m = p.d.shape[1];
   const std::int64_t n = p.d.shape[2];
@@ -91,13 +113,7 @@ void multiply_slice(const SliceProblem& p, float* workspace) {
   float* acc = b + n * k;
   decode_slice(p.a, p.slice, a);
   decode_slice(p.b, p.slice, b);
-  if (k > 0) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(m), static_cast<int>(n),
-                static_cast<int>(k), 1.0f, a, static_cast<int>(k), b, static_cast<int>(k), 0.0f,
-                acc, static_cast<int>(n));
-  } else {
-    std::fill(acc, acc + m * n, 0.0f);
-  }
+  multiply_floats(m, n, k, a, b, acc);
   const float factor = p.epilogue.alpha * global_factor(p.a, p.b, p.slice);
 #pragma omp parallel for if (worth_threads(m * n))
   for (std::int64_t row = 0; row < m; ++row) finish_row(p, factor, row, acc + row * n);
@@ -157,7 +173,7 @@ void quantized_gemm_fast(const Stream& /*stream*/, const ops::QuantizedView& a,
     return;
   }
   // Inside the region the BLAS and the decoders see that they are in one, and stay on their thread.
-#pragma omp parallel for num_threads(static_cast <int>(lanes(slices)))
+#pragma omp parallel for num_threads(static_cast<int>(lanes(slices)))
   for (std::int64_t slice = 0; slice < slices; ++slice) run(slice, omp_get_thread_num());
 }
 

@@ -25,7 +25,8 @@ void check(const GPTModel& model, const std::vector<std::int64_t>& prompt,
   }
   for (const std::int64_t id : prompt) {
     if (id < 0 || id >= model.options().vocab_size) {
-      throw ValueError("generate: token " + std::to_string(id) + " is outside of the vocabulary of " +
+      throw ValueError("generate: token " + std::to_string(id) +
+                       " is outside of the vocabulary of " +
                        std::to_string(model.options().vocab_size));
     }
   }
@@ -69,7 +70,8 @@ std::vector<std::int64_t> generate(GPTModel& model, const std::vector<std::int64
     const std::vector<std::int64_t> seen(tokens.end() - length, tokens.end());
     const Tensor ids = Tensor::from_vector(context, {1, length}, seen);
     const Tensor logits = model.forward(ids, position_ids_like(ids), std::nullopt);
-    const Tensor last = ops::cast(ops::contiguous(logits.detach().slice(1, length - 1, 1)), DType::float32);
+    const Tensor last =
+        ops::cast(ops::contiguous(logits.detach().slice(1, length - 1, 1)), DType::float32);
     tokens.push_back(sample(last.to_vector<float>(), options.temperature,
                             static_cast<double>(rng.uniform(static_cast<std::uint64_t>(i)))));
   }

@@ -11,9 +11,11 @@ namespace kitchen::train {
 
 std::shared_ptr<GPTModel> load_run_model(const std::string& run_dir) {
   const RunFolder folder = RunFolder::open(run_dir, /*resume=*/true);
-  const std::optional<LoadedCheckpoint> checkpoint = open_latest_checkpoint(folder.checkpoint_path());
+  const std::optional<LoadedCheckpoint> checkpoint =
+      open_latest_checkpoint(folder.checkpoint_path());
   if (!checkpoint || !checkpoint->config()) {
-    throw ValueError(folder.checkpoint_path() + ": holds no checkpoint; train the run to its end, or to a "
+    throw ValueError(folder.checkpoint_path() +
+                     ": holds no checkpoint; train the run to its end, or to a "
                      "--save-interval, first");
   }
   TrainSettings settings;

@@ -220,8 +220,9 @@ void validate(const TrainSettings& s) {
   require_probability("attention-dropout", s.attention_dropout);
   require(s.precision == "bf16" || s.precision == "fp32",
           "precision is '" + s.precision + "', expected bf16 or fp32");
-  require(s.transformer_impl == "transformer_engine" || s.transformer_impl == "local",
-          "--transformer-impl is '" + s.transformer_impl + "', expected transformer_engine or local");
+  require(
+      s.transformer_impl == "transformer_engine" || s.transformer_impl == "local",
+      "--transformer-impl is '" + s.transformer_impl + "', expected transformer_engine or local");
   require(s.backend == "auto" || s.backend == "cpu" || s.backend == "cuda",
           "--backend is '" + s.backend + "', expected auto, cpu or cuda");
   require(!s.recompute_granularity || *s.recompute_granularity == "selective",
@@ -237,7 +238,8 @@ void validate(const TrainSettings& s) {
   (void)num_micro_batches(s.global_batch_size, s.micro_batch_size, 1);
 }
 
-std::vector<std::string> resume_differences(const TrainSettings& saved, const TrainSettings& asked) {
+std::vector<std::string> resume_differences(const TrainSettings& saved,
+                                            const TrainSettings& asked) {
   std::vector<std::string> lines;
   for (const Setting& setting : setting_table()) {
     // Data and recipe are compared by content: a moved file is the same file.

@@ -89,11 +89,12 @@ using SettingMember =
                  std::string TrainSettings::*, std::optional<std::int64_t> TrainSettings::*,
                  std::optional<std::string> TrainSettings::*>;
 
-/// One setting: its flag without dashes, its section and its place in the struct. The command line, the YAML
-/// file, config.json and the resume check are all made of the one table of these.
+/// One setting: its flag without dashes, its section and its place in the struct. The command line,
+/// the YAML file, config.json and the resume check are all made of the one table of these.
 struct Setting {
-  const char* name;     ///< "num-layers"; config files write num_layers
-  const char* section;  ///< "model", "precision", "training" or "run"; only "run" may change on resume
+  const char* name;  ///< "num-layers"; config files write num_layers
+  const char*
+      section;  ///< "model", "precision", "training" or "run"; only "run" may change on resume
   const char* help;
   SettingMember member;
 };
@@ -106,18 +107,20 @@ std::string setting_text(const TrainSettings& settings, const Setting& setting);
 /// All settings as an indented JSON object of sections.
 std::string to_json(const TrainSettings& settings);
 
-/// Overwrites the settings that the JSON of to_json holds. @throws ValueError naming an unknown or mistyped key.
+/// Overwrites the settings that the JSON of to_json holds. @throws ValueError naming an unknown or
+/// mistyped key.
 void update_from_json(TrainSettings& settings, const std::string& json);
 
-/// Overwrites the settings that a --yaml-cfg mapping names (num_layers: 4). @throws KeyError naming an unknown
-/// key and the nearest one, TypeError naming key and value.
+/// Overwrites the settings that a --yaml-cfg mapping names (num_layers: 4). @throws KeyError naming
+/// an unknown key and the nearest one, TypeError naming key and value.
 void update_from_config(TrainSettings& settings, const ConfigDict& values);
 
 /// Checks values that belong together, before any work.
 /// @throws ValueError naming the flag, the value and what is accepted.
 void validate(const TrainSettings& settings);
 
-/// "model.hidden_size: 128 in the run, 64 asked for" for each setting outside of "run" that differs.
+/// "model.hidden_size: 128 in the run, 64 asked for" for each setting outside of "run" that
+/// differs.
 std::vector<std::string> resume_differences(const TrainSettings& saved, const TrainSettings& asked);
 
 }  // namespace kitchen::train

@@ -27,7 +27,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-float read_scalar(const Tensor& tensor) { return tensor.to_vector<float>().at(0); }
+float read_scalar(const Tensor& tensor) {
+  return tensor.to_vector<float>().at(0);
+}
 
 LrSchedule make_schedule(const TrainSettings& s) {
   return LrSchedule({s.lr, s.min_lr, s.lr_warmup_iters, s.train_iters});
@@ -40,14 +42,17 @@ std::string checksum_of_tokens(const TokenSpan& span) {
 }
 
 TrainSettings checked(TrainSettings settings, const TrainerOutput& output) {
-  if (output.out == nullptr) throw ValueError("Trainer: output.out is null; give a stream to report to");
+  if (output.out == nullptr)
+    throw ValueError("Trainer: output.out is null; give a stream to report to");
   validate(settings);
   if (settings.data.empty()) {
     throw ValueError(
         "--data is missing: give a text file of at least a few hundred kilobytes. The King James "
-        "text: `apt-get install bible-kjv bible-kjv-text`, then tools/quickstart writes data/kjv.txt");
+        "text: `apt-get install bible-kjv bible-kjv-text`, then tools/quickstart writes "
+        "data/kjv.txt");
   }
-  if (settings.run_dir.empty()) throw ValueError("--run-dir is missing: give a folder for the results");
+  if (settings.run_dir.empty())
+    throw ValueError("--run-dir is missing: give a folder for the results");
   return settings;
 }
 
@@ -102,9 +107,10 @@ void Trainer::set_before_update(std::function<void(std::int64_t)> hook) {
 
 void Trainer::announce() const {
   std::ostream& out = *output_.out;
-  out << fmt::format("model      {} layers, hidden {}, {} heads, sequence {}: {} parameters in {}\n",
-                     settings_.num_layers, settings_.hidden_size, settings_.num_attention_heads,
-                     settings_.seq_length, optimizer_->num_parameters(), settings_.precision);
+  out << fmt::format(
+      "model      {} layers, hidden {}, {} heads, sequence {}: {} parameters in {}\n",
+      settings_.num_layers, settings_.hidden_size, settings_.num_attention_heads,
+      settings_.seq_length, optimizer_->num_parameters(), settings_.precision);
   out << fmt::format("recipe     {}\n", recipe_label(settings_));
   out << fmt::format("data       {}\n", data_.description);
   out << fmt::format("step       {} sequences of {} tokens, {} steps, seed {}\n",
@@ -157,17 +163,19 @@ void Trainer::account(const StepResult& result, Loop& loop) {
 void Trainer::report_non_finite(const Loop& loop) const {
   const bool skipped = !std::isfinite(loop.grad_norm);
   if (settings_.check_for_nan_in_loss_and_grad && (skipped || !std::isfinite(loop.loss_sum))) {
-    throw RuntimeError(fmt::format(
-        "step {}: the summed loss is {} and the gradient norm {}; {}. Checkpoints in {} are of earlier "
-        "steps and good: resume from them with a lower --lr, or without "
-        "--check-for-nan-in-loss-and-grad to skip such steps",
-        step_, loop.loss_sum, loop.grad_norm,
-        skipped ? "the weights were not changed" : "the weights are not saved",
-        folder_->checkpoint_path()));
+    throw RuntimeError(
+        fmt::format("step {}: the summed loss is {} and the gradient norm {}; {}. Checkpoints in "
+                    "{} are of earlier "
+                    "steps and good: resume from them with a lower --lr, or without "
+                    "--check-for-nan-in-loss-and-grad to skip such steps",
+                    step_, loop.loss_sum, loop.grad_norm,
+                    skipped ? "the weights were not changed" : "the weights are not saved",
+                    folder_->checkpoint_path()));
   }
   if (skipped) {
-    logger().warning(fmt::format("step {}: the gradient norm is {}; the step is skipped ({} so far)",
-                                 step_, loop.grad_norm, state_.nan_iterations));
+    logger().warning(
+        fmt::format("step {}: the gradient norm is {}; the step is skipped ({} so far)", step_,
+                    loop.grad_norm, state_.nan_iterations));
   }
 }
 
@@ -192,7 +200,8 @@ void Trainer::log_step(const std::optional<double>& val_loss, double seconds, Lo
   line.times = {{"tokens_per_s", rate}, {"seconds", seconds_since(loop.start)}};
   loop.metrics.write(line);
   if (val_loss) {
-    loop.progress.message(fmt::format("step {:>5}  validation loss {:.4f} nats a token", step_, *val_loss));
+    loop.progress.message(
+        fmt::format("step {:>5}  validation loss {:.4f} nats a token", step_, *val_loss));
   }
   loop.progress.update({step_, loss, loop.lr, rate, seconds_since(loop.start)});
   state_.interval_loss = 0.0;
@@ -240,7 +249,8 @@ RunEnd Trainer::run() {
                           settings_.resume ? std::optional<std::int64_t>(step_) : std::nullopt),
             Progress(*output_.out, progress)};
   const SignalScope signals;
-  std::atomic<std::int64_t> running_step{step_ + 1};  // the watchdog reads it on a thread of its own
+  std::atomic<std::int64_t> running_step{step_ +
+                                         1};  // the watchdog reads it on a thread of its own
   TerminationWatchdog watchdog(
       [&running_step] { return fmt::format("rank 0, training step {}", running_step.load()); });
   context_->set_op_timer(&op_timer_);

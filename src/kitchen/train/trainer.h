@@ -25,8 +25,8 @@ namespace kitchen::train {
 /// Where a run reports to.
 struct TrainerOutput {
   std::ostream* out = nullptr;  ///< must not be null and must outlive the trainer
-  bool is_terminal = false;  ///< a progress line that is drawn over, instead of plain lines
-  int width = 80;            ///< columns of the terminal
+  bool is_terminal = false;     ///< a progress line that is drawn over, instead of plain lines
+  int width = 80;               ///< columns of the terminal
 };
 
 /// How a run ended; the program turns it into an exit status.
@@ -34,17 +34,18 @@ enum class RunEnd { finished, exit_interval, terminated, interrupted };
 
 /// One training run from a text file to a run folder, on one rank.
 ///
-/// A run is a function of its settings: equal settings give equal bytes in metrics.jsonl apart from times, and a
-/// run that was stopped and resumed gives the losses of one that never stopped.
+/// A run is a function of its settings: equal settings give equal bytes in metrics.jsonl apart from
+/// times, and a run that was stopped and resumed gives the losses of one that never stopped.
 class Trainer {
  public:
-  /// Checks everything that can be checked before work: settings, data, recipe, run folder, and on a resume
-  /// that model, data and schedule are those of the run.
+  /// Checks everything that can be checked before work: settings, data, recipe, run folder, and on
+  /// a resume that model, data and schedule are those of the run.
   Trainer(TrainSettings settings, ContextPtr context, const TrainerOutput& output);
   ~Trainer();
 
   /// Trains until train_iters, the exit interval or a signal; saves; writes samples and report.
-  /// @throws RuntimeError for a gradient that is not finite under check_for_nan_in_loss_and_grad, a full disk,
+  /// @throws RuntimeError for a gradient that is not finite under check_for_nan_in_loss_and_grad, a
+  /// full disk,
   ///         or a damaged checkpoint.
   RunEnd run();
 

@@ -12,7 +12,8 @@
 
 namespace kitchen::train {
 
-void Trainer::require_same_run(const LoadedCheckpoint& checkpoint, const TrainingState& state) const {
+void Trainer::require_same_run(const LoadedCheckpoint& checkpoint,
+                               const TrainingState& state) const {
   std::vector<std::string> differences;
   if (checkpoint.config()) {
     TrainSettings saved;
@@ -24,7 +25,8 @@ void Trainer::require_same_run(const LoadedCheckpoint& checkpoint, const Trainin
     differences.push_back("the recipe: its file says something else than when the run was started");
   }
   if (state.data_checksum != state_.data_checksum) {
-    differences.push_back("--data: " + settings_.data + " is not the text that this run was trained on");
+    differences.push_back("--data: " + settings_.data +
+                          " is not the text that this run was trained on");
   }
   if (differences.empty()) return;
   std::string text;
@@ -34,7 +36,8 @@ void Trainer::require_same_run(const LoadedCheckpoint& checkpoint, const Trainin
 }
 
 void Trainer::resume_from_checkpoint() {
-  const std::optional<LoadedCheckpoint> checkpoint = open_latest_checkpoint(folder_->checkpoint_path());
+  const std::optional<LoadedCheckpoint> checkpoint =
+      open_latest_checkpoint(folder_->checkpoint_path());
   if (!checkpoint) {
     throw ValueError(folder_->checkpoint_path() +
                      ": holds no checkpoint to resume from; start anew in another --run-dir");
@@ -55,9 +58,11 @@ void Trainer::save() {
   std::vector<Tensor> weights;
   for (const NamedTensor& parameter : optimizer_->parameters()) weights.push_back(parameter.tensor);
   if (!std::isfinite(ops::sum_squares(weights).to_vector<float>().at(0))) {
-    throw RuntimeError(fmt::format(
-        "step {}: the weights are not finite, so no checkpoint was written; the last good one stays in "
-        "{}", step_, folder_->checkpoint_path()));
+    throw RuntimeError(
+        fmt::format("step {}: the weights are not finite, so no checkpoint was written; the last "
+                    "good one stays in "
+                    "{}",
+                    step_, folder_->checkpoint_path()));
   }
   state_.capture_rng();
   CheckpointState state;
@@ -65,8 +70,8 @@ void Trainer::save() {
   state.training_state = kitchen::train::to_json(state_);
   state.recipe = recipe_text(*config_);
   state.config = to_json(settings_);
-  save_checkpoint(folder_->checkpoint_path(), {optimizer_->parameters(), optimizer_->state()}, state,
-                  static_cast<int>(settings_.keep_checkpoints));
+  save_checkpoint(folder_->checkpoint_path(), {optimizer_->parameters(), optimizer_->state()},
+                  state, static_cast<int>(settings_.keep_checkpoints));
   saved_step_ = step_;
 }
 

@@ -24,7 +24,9 @@ double double_of(std::uint64_t bits) {
   return value;
 }
 
-Json rng_to_json(const GeneratorState& state) { return Json::array({state.seed, state.offset}); }
+Json rng_to_json(const GeneratorState& state) {
+  return Json::array({state.seed, state.offset});
+}
 
 GeneratorState rng_from_json(const Json& json) {
   return {json.at(0).get<std::uint64_t>(), json.at(1).get<std::uint64_t>()};
