@@ -129,7 +129,7 @@ std::pair<Tensor, std::optional<Tensor>> MLP::forward(
   if (!per_token_scale) return fc2_->forward(activated);
   auto [out, bias] =
       fc2_->forward(autograd::multiply(activated, along_last(*per_token_scale, activated)));
-  if (!bias) return {out, std::nullopt};
+  if (!bias || out.numel() == 0) return {out, std::nullopt};
   const Tensor repeated =
       autograd::repeat_interleave(autograd::reshape(*bias, {1, -1}), 0, out.numel() / out.dim(-1));
   const Tensor scaled = autograd::multiply(autograd::reshape(repeated, out.shape()),

@@ -64,6 +64,12 @@ Box box_of(const NamedTensor& named) {
     box.global_shape = named.global_shape;
     if (!named.global_offset.empty()) box.offset = named.global_offset;
   } else if (named.tensor.shard() && !named.tensor.shard()->global_shape.empty()) {
+    if (named.tensor.shard()->parts > 1 && named.tensor.shard()->global_shape != shape) {
+      throw NotImplementedError(
+          fmt::format("checkpoint: tensor '{}' holds {} pieces of its whole; write each as a tensor of "
+                      "its own",
+                      named.name, named.tensor.shard()->parts));
+    }
     box.global_shape = named.tensor.shard()->global_shape;
     box.offset = named.tensor.shard()->global_offset;
   }
