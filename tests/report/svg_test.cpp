@@ -23,6 +23,7 @@ TEST(XmlEscape, ReplacesMarkupAndWhatXmlForbids) {
   EXPECT_EQ(xml_escape("\xC3("), bad + "(");                         // lead byte without its second
   EXPECT_EQ(xml_escape("\xE2\x82"), bad + bad);                      // cut off at the end
   EXPECT_EQ(xml_escape("\xC0\x80"), bad + bad);                      // overlong zero
+  EXPECT_EQ(xml_escape("\xE0\x83\xBF"), bad + bad + bad);            // overlong U+00FF
   EXPECT_EQ(xml_escape("\xED\xA0\x80"), bad + bad + bad);            // surrogate
   EXPECT_EQ(xml_escape("\xF4\x90\x80\x80"), bad + bad + bad + bad);  // above U+10FFFF
   EXPECT_EQ(xml_escape("\xEF\xBF\xBF"), bad + bad + bad);            // U+FFFF is no character

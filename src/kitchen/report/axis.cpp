@@ -96,8 +96,8 @@ std::vector<AxisTick> AxisScale::linear_ticks(int wanted) const {
   const double step = round_step((high_ - low_) / wanted);
   std::vector<AxisTick> ticks;
   const double first = std::ceil(low_ / step - 1e-9);
-  // The count is bounded, since far from zero `first + i` may round to `first`.
-  for (int i = 0; i <= 2 * wanted && (first + i) * step <= high_ + step * 1e-9; ++i) {
+  // Far from zero first + 1.0 may round to first; the integer counter advances all the same.
+  for (int i = 0; (first + i) * step <= high_ + step * 1e-9; ++i) {
     const double value = (first + i) * step;
     ticks.push_back({value, tick_label(value, step)});
   }
