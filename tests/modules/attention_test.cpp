@@ -221,6 +221,30 @@ TEST_F(AttentionModules, BmmQuantizesTheDocumentedOperandsAlongTheirReduction) {
                                                    "dO[2, 4, 3]", "p[2, 5, 3]"}));  // along sq
 }
 
+// labels: QuantizedBMM QAttentionParams
+TEST_F(AttentionModules, EachProductTakesItsOwnQuantizer) {
+  struct Formats : modules::OperandObserver {
+    std::vector<std::string> seen;
+    void on_quantized(const modules::OperandInfo& info, const Tensor& /*source*/,
+                      const QuantizedMatrix& q) override {
+      seen.push_back(info.operand + " " + to_string(q.codes.dtype()) + " " +
+                     to_string(q.spec.granularity));
+    }
+  } formats;
+  QAttentionParams mixed = *get_qattention_params_from_recipe_name("fp8_cs");
+  mixed.quantizer_bmm2 = get_qattention_params_from_recipe_name("mxfp8_emulation")->quantizer_bmm2;
+  const auto params = std::make_shared<const QAttentionParams>(mixed);
+  const modules::OperandObserverScope scope(&formats);
+  const Tensor a = leaf({1, 2, 3}, 1);
+  const Tensor b = leaf({1, 3, 2}, 2);
+  autograd::backward(QuantizedBMM::apply(a, b, 1.0f, false, true, 1, params), tensor({1, 2, 2}, 3));
+  EXPECT_EQ(formats.seen[0], "q float8_e4m3 per_tensor");
+  EXPECT_EQ(formats.seen[2], "dS float8_e5m2 per_tensor");  // the gradient's own format
+  formats.seen.clear();
+  (void)QuantizedBMM::apply(a, b, 1.0f, true, true, 1, params);
+  EXPECT_EQ(formats.seen[0], "p float8_e4m3 1x32");
+}
+
 // labels: QuantizedBMM
 TEST_F(AttentionModules, BmmRecordsNothingWithGradientsOff) {
   const Tensor a = leaf({1, 2, 3}, 1);

@@ -152,6 +152,23 @@ TEST_F(LinearModule, AFailedInitLeavesNoParameter) {
   EXPECT_TRUE(throws<AssertionError>([&] { linear.init(options); }, {"2 is not divisible by 4"}));
 }
 
+/// Fails when weight and bias are there already.
+class FailsLate : public modules::Linear {
+ protected:
+  void allocate_parameters(const ContextPtr& where) override {
+    Linear::allocate_parameters(where);
+    throw RuntimeError("out of memory");
+  }
+};
+
+// labels: modules.Linear
+TEST_F(LinearModule, AnInitThatFailsLateTakesItsParametersBack) {
+  FailsLate linear;
+  EXPECT_TRUE(throws<RuntimeError>([&] { linear.init(options_of(2, 2)); }, {"out of memory"}));
+  EXPECT_TRUE(linear.named_parameters().empty());
+  EXPECT_FALSE(linear.weight.defined());
+}
+
 // labels: modules.Linear init_model_with_meta_device
 TEST_F(LinearModule, ResetGivesStorageAndKeepsHandlesAndAttributes) {
   modules::LinearOptions options = options_of(5, 6);
