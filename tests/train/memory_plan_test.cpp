@@ -1,5 +1,6 @@
 #include "kitchen/train/memory_plan.h"
 
+#include "kitchen/base/logger.h"
 #include "kitchen/base/rank_state.h"
 #include "train/tiny_run.h"
 
@@ -101,6 +102,17 @@ TEST(MemoryPlan, PartsAreThoseOfMixedPrecisionAdam) {
   // alone.
   EXPECT_EQ(context->allocator()->stats().num_allocations, 0);
   EXPECT_EQ(&current_rank_state(), &state);
+}
+
+// labels: train.plan_memory
+TEST(MemoryPlan, TheDryRunRepeatsNoWarning) {
+  TinyRun run;
+  run.settings.kitchen_recipe_number = 2;
+  const LogCapture log;
+  (void)plan_memory(run.settings, reference::make_cpu_context());
+  EXPECT_EQ(log.text(), "");
+  run.run();
+  EXPECT_EQ(log.count(LogLevel::warning, "Kitchen attention is off"), 1);
 }
 
 // labels: train.plan_memory autograd.recompute

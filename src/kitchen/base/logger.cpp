@@ -60,7 +60,8 @@ void Logger::set_level(LogLevel level) { impl_->level = level; }
 LogLevel Logger::level() const { return impl_->level; }
 
 void Logger::log(LogLevel level, std::string_view text) {
-  if (current_rank_state().rank() == 0) on_every_rank(level, text);
+  const RankState& rank = current_rank_state();
+  if (rank.rank() == 0 && rank.logs()) on_every_rank(level, text);
 }
 
 void Logger::on_every_rank(LogLevel level, std::string_view text) {

@@ -25,6 +25,11 @@ class RankState {
   [[nodiscard]] std::shared_ptr<Context> default_context() const { return default_context_; }
   void set_default_context(std::shared_ptr<Context> context);
 
+  /// Whether log lines of this rank are reported (on rank 0). A dry run beside the real one turns it off:
+  /// the user would read each warning twice.
+  [[nodiscard]] bool logs() const { return logs_; }
+  void set_logs(bool logs) { logs_ = logs; }
+
   /// Counts created layers, rank-independently: the fallback name for weight initialisation.
   std::int64_t next_creation_index() { return creation_counter_++; }
   void restart_creation_index() { creation_counter_ = 0; }
@@ -40,6 +45,7 @@ class RankState {
  private:
   int rank_;
   int world_size_;
+  bool logs_ = true;
   std::int64_t creation_counter_ = 0;
   std::shared_ptr<Context> default_context_;
   std::map<std::type_index, std::shared_ptr<void>> slots_;

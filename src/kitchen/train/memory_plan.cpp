@@ -12,7 +12,9 @@ namespace kitchen::train {
 
 MemoryPlan plan_memory(const TrainSettings& settings, const ContextPtr& device_context) {
   // A rank state of its own: the dry run must not advance generators or creation counters of the real one.
-  const RankScope scope(std::make_shared<RankState>());
+  const auto rank = std::make_shared<RankState>();
+  rank->set_logs(false);
+  const RankScope scope(rank);
   const ContextPtr meta = make_meta_context(*device_context);
   set_default_context(meta);
   model_parallel_cuda_manual_seed(static_cast<std::uint64_t>(settings.seed));
