@@ -42,7 +42,7 @@ TEST(Trainer, EqualSettingsGiveEqualMetricsAndWeights) {
 
 // labels: train.Trainer ruling-6.11
 TEST(Trainer, NumberOfThreadsDoesNotChangeAnyBit) {
-  for (const char* recipe : {"", "fp8_cs", "mxfp8"}) {
+  for (const char* recipe : {"", "fp8_cs", "mxfp8", "fp8_delayed", "nvfp4_rht_2d_sr"}) {
     std::vector<std::string> metrics;
     std::vector<std::string> tensors;
     for (const int threads : {1, 2, 3}) {
@@ -107,6 +107,9 @@ TEST(Trainer, StepWithANaNGradientIsSkippedCountedAndLoggedOnce) {
   EXPECT_EQ(lines[2]["grad_norm"], "nan");
   EXPECT_EQ(lines[3]["step"], 8);
   EXPECT_EQ(lines[3]["nan_iterations"], 2);
+  // Skipped steps are no updates: step 8 is the sixth one and has its rate.
+  const LrSchedule schedule({run.settings.lr, run.settings.min_lr, run.settings.lr_warmup_iters, 8});
+  EXPECT_EQ(lines[3]["lr"].get<double>(), schedule.at(5));
   EXPECT_TRUE(std::filesystem::exists(run.path("report.html")));
 }
 
