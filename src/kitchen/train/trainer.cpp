@@ -198,6 +198,7 @@ void Trainer::log_step(const std::optional<double>& val_loss, double seconds, Lo
     line.values.emplace_back("quantized_non_finite", total.num_non_finite);
     line.values.emplace_back("quantized_saturated", total.num_saturated);
     line.values.emplace_back("quantized_underflowed", total.num_underflowed);
+    line.values.emplace_back("quantization", JsonText{monitor_.counts_json()});
   }
   line.times = {{"tokens_per_s", rate}, {"seconds", seconds_since(loop.start)}};
   loop.metrics.write(line);
