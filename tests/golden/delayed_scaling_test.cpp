@@ -32,7 +32,8 @@ TEST(GoldenDelayedScaling, EveryStepOfEveryTraceIsMatchedByteForByte) {
     rule.margin = trace.at("margin");
     rule.most_recent = trace.at("algo") == "most_recent";
     const Tensor history = Tensor::zeros(context, {window}, DType::float32);
-    const Tensor scale = testing::from_bits32(context, {1}, testing::hex32(trace.at("initial_scale")));
+    const Tensor scale =
+        testing::from_bits32(context, {1}, testing::hex32(trace.at("initial_scale")));
     for (const auto& step : trace.at("steps")) {
       ops::record_amax(testing::from_bits32(context, {1}, testing::hex32(step.at(0))), history);
       ops::update_delayed_scale(history, scale, rule);

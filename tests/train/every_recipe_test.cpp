@@ -22,7 +22,8 @@ void expect_learns(TinyRun& run) {
 }
 
 std::string test_name(std::string text) {
-  std::replace_if(text.begin(), text.end(), [](char c) { return !std::isalnum(c); }, '_');
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return !std::isalnum(c); }, '_');
   return text;
 }
 

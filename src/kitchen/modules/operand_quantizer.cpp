@@ -110,8 +110,8 @@ std::string LinearQuantizers::mismatch(const std::vector<std::uint8_t>& bytes) c
     return std::to_string(bytes.size()) + " bytes that are no quantizer state";
   }
   if (bytes[3] != kTag[3]) {
-    return "quantizer state of version " + std::to_string(bytes[3]) + ", this program reads version " +
-           std::to_string(kTag[3]);
+    return "quantizer state of version " + std::to_string(bytes[3]) +
+           ", this program reads version " + std::to_string(kTag[3]);
   }
   if (bytes.size() == encoded_bytes()) return "";
   return "quantizer state of " + std::to_string(bytes.size()) + " bytes, the layer's recipe has " +

@@ -9,14 +9,15 @@
 
 namespace kitchen::modules {
 
-/// What the quantizer of one operand of a layer remembers between its uses: the amax history and the
-/// scale of delayed scaling, the place in the random stream of stochastic rounding. Most recipes
-/// need neither.
+/// What the quantizer of one operand of a layer remembers between its uses: the amax history and
+/// the scale of delayed scaling, the place in the random stream of stochastic rounding. Most
+/// recipes need neither.
 class OperandQuantizer {
  public:
   /// Remembers nothing.
   OperandQuantizer() = default;
-  /// @param seed of stochastic rounding; ranks that hold different parts of the operand have different ones.
+  /// @param seed of stochastic rounding; ranks that hold different parts of the operand have
+  /// different ones.
   OperandQuantizer(const ContextPtr& context, const QuantizerParams& params, std::uint64_t seed);
 
   [[nodiscard]] bool has_state() const { return history_.defined() || stochastic_; }
@@ -24,8 +25,8 @@ class OperandQuantizer {
   /// What ops::quantize needs besides the operand and its spec. Both copies of a tensor share it.
   [[nodiscard]] ops::QuantizeCall call(bool columnwise) const;
 
-  /// One tensor was quantized for a training step; `copies` are its forms. Notes its amax for the next
-  /// scale (noting it twice changes nothing) and moves on in the random stream.
+  /// One tensor was quantized for a training step; `copies` are its forms. Notes its amax for the
+  /// next scale (noting it twice changes nothing) and moves on in the random stream.
   void note_use(const std::vector<const Operand*>& copies);
 
   /// The end of a training step: the next scale from the history.

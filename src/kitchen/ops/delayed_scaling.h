@@ -23,8 +23,9 @@ struct RecordAmaxKernel {
 /// Kernel: the end of a step; history [window] and scale [1] in place, float32.
 ///
 /// The history turns by one place to the left, so that the entry of this step comes last; the new
-/// scale is largest·2^-margin / amax, or the former one if amax is 0 or Inf, or the largest float if
-/// the quotient is Inf. history[0] is 0 afterwards: the oldest amax counts once more and is lost.
+/// scale is largest·2^-margin / amax, or the former one if amax is 0 or Inf, or the largest float
+/// if the quotient is Inf. history[0] is 0 afterwards: the oldest amax counts once more and is
+/// lost.
 struct UpdateDelayedScaleKernel {
   static constexpr const char* kName = "update_delayed_scale";
   using Fn = void (*)(const Stream&, View history, View scale, const DelayedScaling&);

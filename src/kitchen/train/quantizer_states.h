@@ -7,8 +7,8 @@
 
 namespace kitchen::train {
 
-/// What the quantizers of a model remember (Linear::get_extra_state), under the names of its state_dict:
-/// copies, empty ones left out.
+/// What the quantizers of a model remember (Linear::get_extra_state), under the names of its
+/// state_dict: copies, empty ones left out.
 std::vector<NamedTensor> quantizer_states(const Module& model);
 
 /// Loads `targets` and the quantizer states of `model` from a checkpoint.
