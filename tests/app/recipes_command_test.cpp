@@ -177,15 +177,6 @@ TEST(RecipesCheck, SlipsInTheFileNameFileLineAndKey) {
                         {"/nowhere/recipe.yaml"}));
 }
 
-// labels: app.recipes C15
-TEST(RecipesCheck, ARecipeThatNoLayerCanFollowIsRefused) {
-  EXPECT_TRUE(ends_with(
-      check("configs:\n  late: {kitchen_config_type: QLinearRecipe, recipe: fp8_delayed}\n"
-            "matchers:\n" +
-            matcher("all", "*", "late")),
-      2, {"tensor_delayed", "config late", "recipe.yaml"}));
-}
-
 // labels: app.recipes
 TEST(RecipesCheck, AModelThatCannotBeBuiltIsRefusedBeforeTheRecipe) {
   const std::string yaml = kTwoConfigs + matcher("all", "*", "fp8");

@@ -101,8 +101,6 @@ TEST_F(TrainCommand, RecipesThatAreUnknownOrGivenTwiceAreRefused) {
   EXPECT_TRUE(ends_with(with({"--kitchen-recipe-number", "-1"}), 2, {"positive integer", "-1"}));
   EXPECT_TRUE(ends_with(with({"--kitchen-recipe-name", "mxfp9"}), 2,
                         {"--kitchen-recipe-name mxfp9", "nearest: mxfp8"}));
-  EXPECT_TRUE(ends_with(with({"--kitchen-recipe-name", "fp8_delayed"}), 2,
-                        {"tensor_delayed", "--kitchen-recipe-name fp8_delayed", "fp8_cs"}));
   EXPECT_TRUE(
       ends_with(with({"--activation", "geluu"}), 2, {"--activation", "did you mean \"gelu\""}));
   EXPECT_TRUE(ends_with(with({"--kitchen-config-file", "/nowhere.yaml"}), 2, {"/nowhere.yaml"}));

@@ -57,21 +57,22 @@ TEST(QLinearRecipe, DescriptionsOfPredefinedRecipesEqualThem) {
 // labels: QLinearRecipe
 TEST(QLinearRecipe, EveryOperandKeyIsRead) {
   const auto params = parse("QLinearRecipe",
-                            "{x: {format: e4m3, scaling: tensor_delayed, pow2: true, eps: 1e-12,"
+                            "{x: {format: e4m3, scaling: tensor_delayed,"
                             " window: 16, margin: 1, algorithm: most_recent},"
-                            " w: {format: e4m3, scaling: block128x128, convention: deepgemm},"
+                            " w: {format: e4m3, scaling: block128x128, convention: deepgemm,"
+                            " pow2: true, eps: 1e-12},"
                             " dy: {format: e5m2, scaling: mx32, mx_scale: ocp_floor}}")
                           .qlinear_params;
   QuantizerParams x;
   x.format = "e4m3";
   x.scaling = Scaling::tensor_delayed;
-  x.pow2 = true;
-  x.eps = 1e-12;
   x.window = 16;
   x.margin = 1;
   x.algorithm = "most_recent";
   EXPECT_EQ(params->x_params, x);
   EXPECT_EQ(params->w_params.convention, BlockConvention::deepgemm);
+  EXPECT_TRUE(params->w_params.pow2);
+  EXPECT_EQ(params->w_params.eps, 1e-12);
   EXPECT_EQ(params->g_params.mx_scale, MxScaleRule::ocp_floor);
 }
 
@@ -89,6 +90,8 @@ TEST(QLinearRecipe, WhatIsWrongIsRefusedWithKeyAndLine) {
                                  {"scaling", "\"tensor\"", "tensor_current", "line 2"}));
   EXPECT_TRUE(
       throws<ValueError>(refused("{x: {format: fp8, scaling: row}}"), {"x: format", "\"fp8\""}));
+  EXPECT_TRUE(throws<ValueError>(refused("{x: {format: e4m3, scaling: tensor_delayed, pow2: true}}"),
+                                 {"x: pow2", "tensor_delayed"}));
   EXPECT_TRUE(throws<TypeError>(refused("{x: {pow2: 1}}"), {"pow2 must be a bool", "1 (integer)"}));
   EXPECT_TRUE(throws<TypeError>(refused("{x: {eps: 1_0}}"), {"eps must be a number", "\"1_0\""}));
   EXPECT_TRUE(throws<TypeError>(refused("{x: e4m3}"), {"x must be a mapping", "\"e4m3\""}));

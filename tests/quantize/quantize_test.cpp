@@ -1,7 +1,6 @@
 #include "kitchen/ops/quantize.h"
 
 #include "kitchen/base/error.h"
-#include "kitchen/base/logger.h"
 #include "kitchen/formats/codec.h"
 #include "kitchen/reference/cpu_backend.h"
 #include "support/compare.h"
@@ -100,7 +99,7 @@ TEST(Quantize, ANaNTakesItsMxBlockAndNoOther) {
 }
 
 // labels: ops.quantize ops.quantization_stats N06
-TEST(Quantize, AnInfinityFillsItsMxBlockAndIsCountedAndLogged) {
+TEST(Quantize, AnInfinityFillsItsMxBlockAndIsCounted) {
   std::vector<float> values(32, 1.0f);
   values[0] = kInf;
   const Tensor x = Tensor::from_vector(poisoned_context(), {1, 32}, values);
@@ -109,11 +108,9 @@ TEST(Quantize, AnInfinityFillsItsMxBlockAndIsCountedAndLogged) {
   EXPECT_EQ(q.codes.to_vector<std::uint8_t>()[0], 0x7E);
   EXPECT_EQ(dequantized(q)[0], kInf);
   EXPECT_EQ(dequantized(q)[1], 0.0f);
-  LogCapture log;
   const ops::QuantizationStats stats = ops::quantization_stats(x, q);
   EXPECT_EQ(stats.num_non_finite, 1);
   EXPECT_EQ(stats.num_underflowed, 31);
-  EXPECT_EQ(log.count(LogLevel::warning, "1 of 32 elements are NaN or Inf"), 1);
 }
 
 // labels: ops.quantize N25

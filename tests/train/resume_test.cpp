@@ -33,6 +33,13 @@ const Case kCases[] = {{"bf16_dropout",
                         }},
                        {"mxfp8_by_name", [](TrainSettings& s) { s.kitchen_recipe_name = "mxfp8"; }},
                        {"nvfp4", [](TrainSettings& s) { s.kitchen_recipe_name = "nvfp4_rht"; }},
+                       {"fp8_delayed_accumulation",
+                        [](TrainSettings& s) {
+                          s.kitchen_recipe_name = "fp8_delayed";
+                          s.global_batch_size = 8;
+                        }},
+                       {"nvfp4_stochastic",
+                        [](TrainSettings& s) { s.kitchen_recipe_name = "nvfp4_rht_2d_sr"; }},
                        {"accumulation",
                         [](TrainSettings& s) {
                           s.global_batch_size = 12;
@@ -67,6 +74,46 @@ TEST_P(Resume, StoppedRunGivesEveryBitOfTheStraightOne) {
 
 INSTANTIATE_TEST_SUITE_P(Settings, Resume, ::testing::ValuesIn(kCases),
                          [](const auto& entry) { return std::string(entry.param.name); });
+
+// labels: train.Trainer train.quantizer_states K09
+TEST(ResumeWithHistory, FortyStepsEqualTwentyAndTwentyMore) {
+  TinyRun straight;
+  TinyRun stopped;
+  for (TinyRun* run : {&straight, &stopped}) {
+    run->settings.kitchen_recipe_name = "fp8_delayed";
+    run->settings.train_iters = 40;
+    run->settings.hidden_dropout = 0.1;
+    run->settings.attention_dropout = 0.1;
+  }
+  straight.run();
+  stopped.run_in_two_parts(20);
+  EXPECT_EQ(straight.metrics(), stopped.metrics());
+  EXPECT_TRUE(straight.tensors(40) == stopped.tensors(40));
+}
+
+// labels: train.quantizer_states K21
+TEST(ResumeWithHistory, CheckpointWithoutTheStateIsRefused) {
+  TinyRun run;
+  run.settings.kitchen_recipe_name = "fp8_delayed";
+  run.settings.exit_interval = 3;
+  run.run();
+  const std::string folder = checkpoint_folder(run.path("checkpoint"), 3);
+  const LoadedCheckpoint saved = LoadedCheckpoint::open(folder);
+  CheckpointTensors without;
+  const ContextPtr context = reference::make_cpu_context();
+  for (const CheckpointPiece& piece : saved.index().pieces) {
+    if (piece.name.find("_extra_state") != std::string::npos) continue;
+    std::vector<NamedTensor>& part = piece.part == "model" ? without.model : without.optimizer;
+    part.push_back({piece.name, Tensor::empty(context, piece.shape, piece.dtype)});
+  }
+  saved.load_into(without, /*allow_unused=*/true);
+  save_checkpoint(run.path("checkpoint"), without,
+                  {4, saved.training_state(), saved.index().recipe, saved.config()});
+  run.settings.resume = true;
+  EXPECT_TRUE(throws<ValueError>([&] { run.run(); },
+                                 {"_extra_state", "is missing", "state of its quantizers",
+                                  "new run in another --run-dir"}));
+}
 
 // labels: train.Trainer K01 K05 K09
 TEST(ResumeAfterDamage, FallsBackToTheCheckpointBeforeAndGoesOnIdentically) {

@@ -42,7 +42,7 @@ TEST(Trainer, EqualSettingsGiveEqualMetricsAndWeights) {
 
 // labels: train.Trainer ruling-6.11
 TEST(Trainer, NumberOfThreadsDoesNotChangeAnyBit) {
-  for (const char* recipe : {"", "fp8_cs", "mxfp8"}) {
+  for (const char* recipe : {"", "fp8_cs", "mxfp8", "fp8_delayed", "nvfp4_rht_2d_sr"}) {
     std::vector<std::string> metrics;
     std::vector<std::string> tensors;
     for (const int threads : {1, 2, 3}) {
@@ -107,6 +107,9 @@ TEST(Trainer, StepWithANaNGradientIsSkippedCountedAndLoggedOnce) {
   EXPECT_EQ(lines[2]["grad_norm"], "nan");
   EXPECT_EQ(lines[3]["step"], 8);
   EXPECT_EQ(lines[3]["nan_iterations"], 2);
+  // Skipped steps are no updates: step 8 is the sixth one and has its rate.
+  const LrSchedule schedule({run.settings.lr, run.settings.min_lr, run.settings.lr_warmup_iters, 8});
+  EXPECT_EQ(lines[3]["lr"].get<double>(), schedule.at(5));
   EXPECT_TRUE(std::filesystem::exists(run.path("report.html")));
 }
 
@@ -206,7 +209,19 @@ TEST(Trainer, EvaluatedStepsCountQuantizedElementsThatWentWrong) {
   EXPECT_TRUE(lines[0]["quantized_saturated"].is_number_integer());
   EXPECT_TRUE(lines[0]["quantized_underflowed"].is_number_integer());
   EXPECT_GE(lines[2]["quantized_non_finite"], tokens);
-  EXPECT_GE(log.count(LogLevel::warning, "elements are NaN or Inf"), 1);
+  EXPECT_EQ(log.count(LogLevel::warning, "are NaN or Inf before quantization"), 1);
+  EXPECT_EQ(log.count(LogLevel::warning, "decoder.layers.0.self_attention.linear_qkv: 64 of 2048 elements of x"),
+            1);
+  std::int64_t non_finite = 0;
+  for (const auto& row : lines[2]["quantization"]) {
+    non_finite += row["non_finite"].get<std::int64_t>();
+    const bool is_spoiled = row["module"] == "decoder.layers.0.self_attention.linear_qkv";
+    if (is_spoiled && row["operand"] == "x") {
+      EXPECT_EQ(row["non_finite"], tokens) << row;
+    }
+  }
+  EXPECT_EQ(lines[2]["quantization"].size(), 24u);
+  EXPECT_EQ(lines[2]["quantized_non_finite"], non_finite);
   const auto list = nlohmann::json::parse(testing::slurp(run.path("quantization.json")));
   EXPECT_EQ(list.size(), 24u);
 

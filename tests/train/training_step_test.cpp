@@ -172,6 +172,25 @@ TEST(TrainingStep, GradientThatIsNotFiniteChangesNeitherWeightsNorMoments) {
   }
 }
 
+// labels: train.TrainingStep train.Optimizer T01
+TEST(TrainingStep, SkippedStepIsAsIfItHadNeverBeen) {
+  Fixture skipping("bf16");
+  Fixture plain("bf16");
+  for (Fixture* f : {&skipping, &plain}) {
+    (void)f->step->run({f->batch({1, 2}, {8, 8})}, 1e-3, 1);
+    if (f == &skipping) {
+      f->step->before_update = [&](std::int64_t) {
+        f->model->named_parameters().back().second->main_grad().data<float>()[0] =
+            std::numeric_limits<float>::infinity();
+      };
+      (void)f->step->run({f->batch({5, 6}, {8, 8})}, 1e-3, 2);
+      f->step->before_update = nullptr;
+    }
+    (void)f->step->run({f->batch({3, 4}, {8, 8})}, 1e-3, 3, 2);
+  }
+  EXPECT_EQ(skipping.state(), plain.state());
+}
+
 // labels: train.Optimizer
 TEST(Optimizer, UpdateIsAdamWWithClippingAndDecayOfMatricesOnly) {
   // The first update of AdamW by its definition, in fp64, from the gradient that the step left.

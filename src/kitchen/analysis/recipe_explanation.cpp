@@ -147,9 +147,6 @@ std::string explain(const QLinearParams& params) {
       product_text(params.mm_fprop), product_text(params.mm_dgrad), product_text(params.mm_wgrad));
   text += fmt::format("  native on    {}\n{}",
                       native_hardware(params.x_params, params.mm_fprop.backend), kOnTheCpu);
-  if (params.x_params.scaling == Scaling::tensor_delayed) {
-    text += "  not trainable here: no history of amax is kept; take fp8_cs\n";
-  }
   return text + dtype_table(params);
 }
 

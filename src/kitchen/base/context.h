@@ -6,6 +6,7 @@
 #include "kitchen/base/op_timer.h"
 #include "kitchen/base/stream.h"
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -53,6 +54,7 @@ class Context {
   void launch(std::string_view variant, Args&&... args) const {
     const auto fn = backend_->get<K>(variant.empty() ? preferred(std::type_index(typeid(K))) : variant);
     if (is_meta()) return;
+    const RunningOp running(running_op_, K::kName);
     if (timer_ == nullptr) {
       fn(stream_, std::forward<Args>(args)...);
       return;
@@ -63,12 +65,32 @@ class Context {
                    std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 
+  /// Name of the op that runs now, null between ops. Any thread may ask: a watchdog does, about a rank that
+  /// hangs.
+  [[nodiscard]] const char* running_op() const {
+    return running_op_.load(std::memory_order_relaxed);
+  }
+
   /// Attaches a timer, or detaches it with null. Not owned.
   void set_op_timer(OpTimer* timer) { timer_ = timer; }
   [[nodiscard]] OpTimer* op_timer() const { return timer_; }
 
  private:
   friend class StreamGuard;
+
+  /// Notes an op for its lifetime.
+  class RunningOp {
+   public:
+    RunningOp(std::atomic<const char*>& note, const char* name) : note_(note) {
+      note_.store(name, std::memory_order_relaxed);
+    }
+    ~RunningOp() { note_.store(nullptr, std::memory_order_relaxed); }
+    RunningOp(const RunningOp&) = delete;
+    RunningOp& operator=(const RunningOp&) = delete;
+
+   private:
+    std::atomic<const char*>& note_;
+  };
 
   [[nodiscard]] std::string_view preferred(std::type_index op) const;
 
@@ -78,6 +100,7 @@ class Context {
   std::shared_ptr<Allocator> allocator_;
   std::unordered_map<std::type_index, std::string> variants_;
   OpTimer* timer_ = nullptr;
+  mutable std::atomic<const char*> running_op_{nullptr};  // launch does not change what the context is
 };
 
 using ContextPtr = std::shared_ptr<Context>;

@@ -2,10 +2,8 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
-#include "kitchen/base/rethrow.h"
 #include "kitchen/config/recipe_references.h"
 #include "kitchen/extension/kitchen_quantization_params.h"
-#include "kitchen/recipes/quantize_spec_of.h"
 
 #include <fmt/format.h>
 
@@ -13,24 +11,11 @@ namespace kitchen {
 
 namespace {
 
-/// Refuses, before any work, an operand that no kernel can make.
-void require_followable(const QLinearParams& params, const std::string& config) {
-  for (const QuantizerParams* operand : {&params.x_params, &params.w_params, &params.g_params}) {
-    if (!operand->quantized()) continue;
-    try {
-      (void)quantize_spec_of(*operand, /*columnwise=*/false);
-    } catch (const Error& error) {
-      rethrow_with_suffix(error, "; in config " + config);
-    }
-  }
-}
-
 /// Parses the configuration as a layer would; the module path is only for messages.
 std::string explain_config(const std::string& name, const ConfigDict& config) {
   const auto params = KitchenQuantizationParams::parse_from_config(
       QuantizationConfig(config, MatchContext{"", std::nullopt}, name));
   std::string out = "config " + name + ": " + config.repr() + "\n";
-  if (params.qlinear_params) require_followable(*params.qlinear_params, name);
   if (params.qlinear_params) out += "  linear: " + params.qlinear_params->repr() + "\n";
   if (params.qattention_params) out += "  attention: " + params.qattention_params->repr() + "\n";
   if (params.qfa_params) out += "  flash attention: " + params.qfa_params->repr() + "\n";

@@ -3,6 +3,7 @@
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
 #include "kitchen/base/rank_state.h"
+#include "kitchen/base/rng.h"
 #include "kitchen/modules/init_methods.h"
 #include "kitchen/recipes/predefined.h"
 
@@ -15,6 +16,25 @@ ContextPtr context_for(const Device& device) {
   throw ValueError("context_for: parameters were asked for on " + to_string(device) +
                    ", the default context lies on " + to_string(context->device()) +
                    "; call set_default_context first");
+}
+
+namespace {
+
+/// Which part of the output gradient this rank holds: column mode splits its features over the group, and
+/// each data-parallel rank has tokens of its own.
+std::uint64_t gradient_part(const std::optional<std::string>& mode, const ProcessGroup& group) {
+  const auto tokens = static_cast<std::uint64_t>(
+      ProcessGroupCollection::use_mpu_process_groups()->dp_cp->rank());
+  if (mode != "column") return tokens;
+  return tokens * static_cast<std::uint64_t>(group.size()) + static_cast<std::uint64_t>(group.rank());
+}
+
+}  // namespace
+
+void finish_quantization_step(const Module& model) {
+  for (const auto& [path, module] : model.named_modules()) {
+    if (auto* layer = dynamic_cast<Linear*>(module.get())) layer->finish_quantization_step();
+  }
 }
 
 Linear::Linear() {
@@ -41,13 +61,25 @@ void Linear::init(const LinearOptions& options) {
   tp_size = options.tp_size;
   parallel_mode = options.parallel_mode;
   ub_name = options.ub_name;
-  cache_ = std::make_shared<WeightCache>();
   try {
-    allocate_parameters(context_for(options.device));
+    allocate(context_for(options.device));
   } catch (...) {
     for (const auto& [name, parameter] : own_parameters()) *parameter = Parameter();
     throw;
   }
+}
+
+void Linear::allocate(const ContextPtr& context) {
+  allocate_parameters(context);
+  const QLinearParams& params = *options_.qlinear_params;
+  const std::optional<std::string>& mode = options_.shard_mode ? options_.shard_mode : parallel_mode;
+  const std::uint64_t seed = splitmix64(run_seed() ^ fnv1a64(options_.logical_name) ^
+                                        gradient_part(mode, *sharding_group()));
+  quantizers_ = std::make_shared<LinearQuantizers>(
+      LinearQuantizers{{context, params.x_params, seed},
+                       {context, params.w_params, seed},
+                       {context, params.g_params, seed}});
+  cache_ = std::make_shared<WeightCache>();
 }
 
 std::shared_ptr<ProcessGroup> Linear::sharding_group() const {
@@ -95,6 +127,7 @@ LinearOutput Linear::forward_with(const Tensor& x, const Tensor& used_weight,
   LinearCall call;
   call.module = options_.logical_name;
   call.params = options_.qlinear_params;
+  call.quantizers = quantizers_;
   call.fuse_wgrad_accumulation = options_.fuse_wgrad_accumulation;
   if (is_first_microbatch) {
     call.cache = cache_;
@@ -122,7 +155,7 @@ void Linear::set_tensor_parallel_group(std::shared_ptr<ProcessGroup> group) {
 void Linear::reset_parameters() {
   std::vector<Parameter> former;
   for (const auto& [name, parameter] : own_parameters()) former.push_back(*parameter);
-  allocate_parameters(default_context());
+  allocate(default_context());
   for (std::size_t i = 0; i < former.size(); ++i) {
     if (!former[i].defined()) continue;
     // Other holders of the handle (optimizer, tied weights) must see the new storage.
@@ -130,18 +163,33 @@ void Linear::reset_parameters() {
     former[i].set_data(parameter);
     parameter = former[i];
   }
-  cache_ = std::make_shared<WeightCache>();
 }
 
 Tensor Linear::get_extra_state() const {
-  return Tensor::empty(weight.context(), {0}, DType::uint8);
+  const auto count = static_cast<std::int64_t>(quantizers_->encoded_bytes());
+  const ContextPtr& context = weight.context();
+  if (count == 0 || context->is_meta()) return Tensor::empty(context, {count}, DType::uint8);
+  return Tensor::from_vector(context, {count}, quantizers_->encode());
 }
 
 void Linear::set_extra_state(const Tensor& state) {
-  if (state.defined() && state.numel() > 0) {
+  if (!state.defined() || state.numel() == 0) return;
+  if (!quantizers_->has_state()) {
     logger().info(class_name() + ": extra state of " + std::to_string(state.numel()) +
-                  " bytes is ignored; quantizers keep no state");
+                  " bytes is ignored; the quantizers of this recipe keep no state");
+    return;
   }
+  const std::string problem = extra_state_mismatch(state);
+  if (!problem.empty()) {
+    throw RuntimeError(options_.logical_name + ": Unsupported checkpoint format: " + problem);
+  }
+  quantizers_->decode(state.to_vector<std::uint8_t>());
+}
+
+std::string Linear::extra_state_mismatch(const Tensor& value) const {
+  if (!quantizers_->has_state() || !value.defined() || value.numel() == 0) return "";
+  if (value.dtype() != DType::uint8) return "a tensor of " + to_string(value.dtype()) + ", not uint8";
+  return quantizers_->mismatch(value.to_vector<std::uint8_t>());
 }
 
 std::vector<StateDict::Item> Linear::extra_state() const {

@@ -83,10 +83,16 @@ class Linear : public Module {
   /// of the parameters stay.
   void reset_parameters();
 
-  /// Kitchen keeps no quantizer state: an empty uint8 tensor, so that key sets match the fused layout.
+  /// What the quantizers remember, as a uint8 tensor. Empty under a recipe that remembers nothing, and kept
+  /// all the same so that key sets match the fused layout.
   [[nodiscard]] Tensor get_extra_state() const;
-  /// Accepts anything; non-empty state is logged and ignored.
+  /// Puts a state back. An empty or null one changes nothing; one that comes from another recipe is logged
+  /// and ignored if this layer's recipe remembers nothing.
+  /// @throws RuntimeError "Unsupported checkpoint format" naming what was found, if it does.
   void set_extra_state(const Tensor& state);
+
+  /// The end of a training step: delayed scales follow from the histories.
+  void finish_quantization_step() { quantizers_->finish_step(); }
 
   [[nodiscard]] const LinearOptions& options() const { return options_; }
   [[nodiscard]] std::string class_name() const override { return "Linear"; }
@@ -94,15 +100,22 @@ class Linear : public Module {
  protected:
   [[nodiscard]] std::vector<StateDict::Item> extra_state() const override;
   void load_extra_state(const std::string& name, const Tensor& value) override;
+  [[nodiscard]] std::string extra_state_mismatch(const Tensor& value) const override;
   [[nodiscard]] std::shared_ptr<ProcessGroup> sharding_group() const override;
   /// Allocates parameters of a subclass beside weight and bias (norm weights).
   virtual void allocate_parameters(const ContextPtr& context);
 
  private:
+  void allocate(const ContextPtr& context);
+
   LinearOptions options_;
+  std::shared_ptr<LinearQuantizers> quantizers_ = std::make_shared<LinearQuantizers>();
   std::shared_ptr<WeightCache> cache_;
   bool forward_was_run_ = false;
 };
+
+/// Ends a training step for every linear layer of `model`, after its weights were updated.
+void finish_quantization_step(const Module& model);
 
 /// The context for parameters on `device`: this rank's default one, or its meta twin.
 /// @throws ValueError if the default context lies on another device.

@@ -17,12 +17,13 @@ Tensor flatten_tokens(const Tensor& x) {
 
 Operand weight_rowwise(const LinearCall& call, const Tensor& weight) {
   return make_operand(weight, call.params->w_params, call.params->mm_fprop, /*columnwise=*/false,
-                      {call.module, "w", "fprop"});
+                      {call.module, "w", "fprop"}, call.quantizers->w.call(false));
 }
 
 Operand weight_columnwise(const LinearCall& call, const Tensor& weight) {
   return make_operand(weight.transpose(0, 1), call.params->w_params, call.params->mm_dgrad,
-                      /*columnwise=*/true, {call.module, "w", "dgrad"});
+                      /*columnwise=*/true, {call.module, "w", "dgrad"},
+                      call.quantizers->w.call(true));
 }
 
 /// Refreshes or checks the cache. A weight that changed under kept codes would give wrong results; an operand
@@ -69,10 +70,11 @@ Tensor LinearFunction::forward(autograd::FunctionContext<Saved>& ctx, const Tens
                      ", the weight expects in_features = " + std::to_string(weight.dim(1)));
   }
   const Tensor tokens = flatten_tokens(x);
+  LinearQuantizers& quantizers = *call.quantizers;
   const bool needs_dgrad = ctx.needs_grad(0);
   const bool needs_wgrad = ctx.needs_grad(1);
   const Operand x_rowwise = make_operand(tokens, params.x_params, params.mm_fprop, false,
-                                         {call.module, "x", "fprop"});
+                                         {call.module, "x", "fprop"}, quantizers.x.call(false));
   if (call.cache) update_cache(call, weight, needs_dgrad);
   const Operand w_rowwise = call.cache ? call.cache->rowwise : weight_rowwise(call, weight);
   const Tensor y = operand_gemm(x_rowwise, w_rowwise, x.dtype(), params.mm_fprop, 1.0f, bias);
@@ -87,8 +89,12 @@ Tensor LinearFunction::forward(autograd::FunctionContext<Saved>& ctx, const Tens
     if (needs_dgrad && call.cache) saved.w_columnwise = call.cache->columnwise;
     if (needs_wgrad) {
       saved.x_columnwise = make_operand(tokens.transpose(0, 1), params.x_params, params.mm_wgrad,
-                                        true, {call.module, "x", "wgrad"});
+                                        true, {call.module, "x", "wgrad"},
+                                        quantizers.x.call(true));
     }
+    quantizers.x.note_use({&x_rowwise, &saved.x_columnwise});
+    // Codes from the cache count in each step that uses them, whoever filled it.
+    quantizers.w.note_use({&w_rowwise, &saved.w_columnwise});
   }
   Shape shape = x.shape();
   shape.back() = weight.dim(0);
@@ -100,20 +106,24 @@ std::vector<Tensor> LinearFunction::backward(autograd::FunctionContext<Saved>& c
   Saved& saved = ctx.saved;
   const LinearCall& call = saved.call;
   const QLinearParams& params = *call.params;
+  LinearQuantizers& quantizers = *call.quantizers;
   const Tensor g = flatten_tokens(grads[0]);
+  Operand g_rowwise;
+  Operand g_columnwise;
   Tensor dx;
   if (ctx.needs_grad(0)) {
-    const Operand g_rowwise = make_operand(g, params.g_params, params.mm_dgrad, false,
-                                           {call.module, "g", "dgrad"});
+    g_rowwise = make_operand(g, params.g_params, params.mm_dgrad, false,
+                             {call.module, "g", "dgrad"}, quantizers.g.call(false));
     const Operand w_columnwise = saved.w_columnwise.defined()
                                      ? saved.w_columnwise
                                      : weight_columnwise(call, saved.weight);
+    quantizers.w.note_use({&w_columnwise});
     dx = operand_gemm(g_rowwise, w_columnwise, saved.x_dtype, params.mm_dgrad).view(saved.x_shape);
   }
   Tensor dw;
   if (ctx.needs_grad(1)) {
-    const Operand g_columnwise = make_operand(g.transpose(0, 1), params.g_params, params.mm_wgrad,
-                                              true, {call.module, "g", "wgrad"});
+    g_columnwise = make_operand(g.transpose(0, 1), params.g_params, params.mm_wgrad, true,
+                                {call.module, "g", "wgrad"}, quantizers.g.call(true));
     autograd::VariableMeta* leaf = ctx.leaf(1).get();
     if (call.fuse_wgrad_accumulation) {
       require_main_grad(call, leaf);
@@ -123,6 +133,7 @@ std::vector<Tensor> LinearFunction::backward(autograd::FunctionContext<Saved>& c
       dw = operand_gemm(g_columnwise, saved.x_columnwise, saved.weight.dtype(), params.mm_wgrad);
     }
   }
+  quantizers.g.note_use({&g_rowwise, &g_columnwise});
   Tensor db;
   if (saved.has_bias && ctx.needs_grad(2)) db = ops::cast(ops::sum_rows(g), saved.bias_dtype);
   return {dx, dw, db};

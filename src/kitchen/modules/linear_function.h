@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kitchen/autograd/function.h"
+#include "kitchen/modules/operand_quantizer.h"
 #include "kitchen/modules/quantized_operand.h"
 #include "kitchen/recipes/q_linear_params.h"
 
@@ -21,6 +22,7 @@ struct WeightCache {
 struct LinearCall {
   std::string module;                           ///< dotted path or class name, for messages
   std::shared_ptr<const QLinearParams> params;  ///< never null; recipe 1 quantizes nothing
+  std::shared_ptr<LinearQuantizers> quantizers = std::make_shared<LinearQuantizers>();  ///< never null
   std::shared_ptr<WeightCache> cache;           ///< null: quantize the weight at each use
   bool refresh_cache = false;                   ///< first micro-batch after a weight update
   bool fuse_wgrad_accumulation = false;         ///< wgrad adds into the weight's main_grad
@@ -29,6 +31,9 @@ struct LinearCall {
 /// y = x·wᵀ (+ bias), and its two backward products, each with operands quantized along the dimension that
 /// it reduces (numerics.md S5): fprop x and w along in_features, dgrad g and w along out_features, wgrad g and
 /// x along tokens. The bias gradient is the sum of the unquantized g.
+///
+/// Uses that are recorded for a backward pass are training and enter the quantizers' state; a forward
+/// without recording (validation, the first run of a recomputed segment) reads the state and leaves it.
 ///
 /// Of x only what wgrad needs is kept: the columnwise codes if wgrad is quantized, else x itself.
 struct LinearFunction : autograd::Function<LinearFunction> {

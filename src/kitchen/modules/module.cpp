@@ -1,6 +1,7 @@
 #include "kitchen/modules/module.h"
 
 #include "kitchen/base/error.h"
+#include "kitchen/base/logger.h"
 #include "kitchen/ops/elementwise.h"
 
 #include <algorithm>
@@ -87,6 +88,28 @@ StateDict Module::state_dict(const std::string& prefix) const {
   return state;
 }
 
+/// Also tells how many layers keep the quantizer state that they have, since `state` has none for them.
+std::string Module::extra_state_problems(const StateDict& state) const {
+  std::string problems;
+  std::int64_t kept = 0;
+  for (const auto& [path, module] : named_modules()) {
+    for (const auto& [item, own] : module->extra_state()) {
+      const std::string name = path.empty() ? item : path + "." + item;
+      if (!state.contains(name) || !state.at(name).defined() || state.at(name).numel() == 0) {
+        if (own.numel() > 0) ++kept;
+        continue;
+      }
+      const std::string problem = module->extra_state_mismatch(state.at(name));
+      if (!problem.empty()) problems += "\n  " + name + ": found " + problem;
+    }
+  }
+  if (kept > 0 && problems.empty()) {
+    logger().info("load_state_dict of " + class_name() + ": no quantizer state for " +
+                  std::to_string(kept) + " layers; their scales and histories stay as they are");
+  }
+  return problems;
+}
+
 void Module::load_state_dict(const StateDict& state, bool strict) {
   const StateDict own = state_dict();
   std::string problems;
@@ -100,6 +123,7 @@ void Module::load_state_dict(const StateDict& state, bool strict) {
   for (const auto& [name, tensor] : state.items()) {
     if (strict && !is_extra_state(name) && !own.contains(name)) problems += "\n  unexpected: " + name;
   }
+  problems += extra_state_problems(state);
   if (!problems.empty()) {
     throw RuntimeError("load_state_dict of " + class_name() + ": nothing was loaded, because" +
                        problems);

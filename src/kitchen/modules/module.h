@@ -35,7 +35,8 @@ class Module : public std::enable_shared_from_this<Module> {
   [[nodiscard]] StateDict state_dict(const std::string& prefix = "") const;
   /// Copies values into the parameters, converting between float32, float16 and bfloat16.
   ///
-  /// Everything is checked before anything is copied. A missing `_extra_state` is never an error.
+  /// Everything is checked before anything is copied. A missing or empty `_extra_state` is never an error: the
+  /// quantizers of such layers stay as they are, which one line of the log tells.
   /// @throws RuntimeError listing all missing (strict) and unexpected (strict) names and all tensors of another
   ///         shape, of a dtype that is no high-precision one, or of another context.
   void load_state_dict(const StateDict& state, bool strict = true);
@@ -58,6 +59,8 @@ class Module : public std::enable_shared_from_this<Module> {
   [[nodiscard]] virtual std::vector<StateDict::Item> extra_state() const { return {}; }
   /// Receives what extra_state gave when it was saved.
   virtual void load_extra_state(const std::string& /*name*/, const Tensor& /*value*/) {}
+  /// Why load_extra_state would refuse `value`; empty if it would not.
+  [[nodiscard]] virtual std::string extra_state_mismatch(const Tensor& /*value*/) const { return ""; }
 
   [[nodiscard]] const std::vector<std::pair<std::string, Parameter*>>& own_parameters() const {
     return parameters_;
@@ -70,6 +73,7 @@ class Module : public std::enable_shared_from_this<Module> {
 
  private:
   void collect_state(const std::string& prefix, StateDict& state) const;
+  [[nodiscard]] std::string extra_state_problems(const StateDict& state) const;
 
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
   std::vector<std::pair<std::string, Parameter*>> parameters_;

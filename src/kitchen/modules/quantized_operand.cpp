@@ -3,7 +3,6 @@
 #include "kitchen/base/error.h"
 #include "kitchen/base/rank_state.h"
 #include "kitchen/ops/gemm.h"
-#include "kitchen/ops/quantize.h"
 #include "kitchen/ops/quantized_gemm.h"
 #include "kitchen/recipes/quantize_spec_of.h"
 
@@ -64,10 +63,15 @@ std::vector<Tensor> Operand::tensors() const {
 }
 
 Operand make_operand(const Tensor& matrix, const QuantizerParams& params, const MatmulParams& matmul,
-                     bool columnwise, const OperandInfo& info) {
+                     bool columnwise, const OperandInfo& info, const ops::QuantizeCall& call) {
   if (!matmul.quantized || !params.quantized()) return {matrix, std::nullopt};
+  if (params.scaling == Scaling::tensor_delayed && !call.scale.defined()) {
+    throw NotImplementedError(info.module + ": operand " + info.operand +
+                              " has scaling tensor_delayed, but nothing here keeps a history of its "
+                              "amax; use tensor_current");
+  }
   Operand operand;
-  operand.quantized = ops::quantize(matrix, quantize_spec_of(params, columnwise));
+  operand.quantized = ops::quantize(matrix, quantize_spec_of(params, columnwise), call);
   if (OperandObserver* observer = installed_observer()) {
     observer->on_quantized(info, matrix, *operand.quantized);
   }

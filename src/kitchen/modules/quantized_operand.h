@@ -2,6 +2,7 @@
 
 #include "kitchen/base/tensor.h"
 #include "kitchen/formats/quantized_matrix.h"
+#include "kitchen/ops/quantize.h"
 #include "kitchen/recipes/matmul_params.h"
 #include "kitchen/recipes/quantizer_params.h"
 
@@ -64,8 +65,10 @@ struct Operand {
 /// The operand of a product that reduces along the last dimension of `matrix` (any strides): codes if
 /// `matmul` is a quantized product and `params` quantize, else the matrix itself.
 /// @param columnwise `matrix` is the transposed view of the layer's tensor.
+/// @param call what the operand's quantizer remembers (OperandQuantizer::call).
+/// @throws NotImplementedError for delayed scaling without a scale in `call`.
 Operand make_operand(const Tensor& matrix, const QuantizerParams& params, const MatmulParams& matmul,
-                     bool columnwise, const OperandInfo& info);
+                     bool columnwise, const OperandInfo& info, const ops::QuantizeCall& call = {});
 
 /// d = alpha·a·bᵀ (+ bias) of two operands; both are quantized or none is.
 /// @throws ValueError if only one is.

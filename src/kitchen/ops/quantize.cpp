@@ -1,7 +1,6 @@
 #include "kitchen/ops/quantize.h"
 
 #include "kitchen/base/error.h"
-#include "kitchen/base/logger.h"
 #include "kitchen/base/memory_kernels.h"
 #include "kitchen/ops/matrix_slices.h"
 
@@ -142,11 +141,6 @@ QuantizationStats quantization_stats(const Tensor& x, const QuantizedMatrix& qua
   Tensor copy;
   context->launch<QuantizationStatsKernel>("", matrix_view(x, &copy), quantized_view(quantized),
                                            &stats);
-  if (stats.num_non_finite > 0) {
-    logger().warning("quantization_stats: " + std::to_string(stats.num_non_finite) + " of " +
-                     std::to_string(stats.num_elements) + " elements are NaN or Inf before '" +
-                     to_string(quantized.spec) + "'");
-  }
   return stats;
 }
 

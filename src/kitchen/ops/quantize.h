@@ -114,7 +114,7 @@ Tensor dequantize(const QuantizedMatrix& x, DType out_dtype);
 QuantizedMatrix transpose_quantized(const QuantizedMatrix& x);
 
 /// Signal, noise and counters of `x` against `quantized`, which was made from it. Waits for the
-/// device. Logs one warning when a value is not finite. All zero on the meta device.
+/// device. All zero on the meta device.
 /// @throws ValueError if the shapes do not belong together.
 QuantizationStats quantization_stats(const Tensor& x, const QuantizedMatrix& quantized);
 

@@ -33,7 +33,8 @@ QuantizeSpec quantize_spec_of(const QuantizerParams& params, bool columnwise) {
   spec.hadamard = params.rht && columnwise;
   spec.rule = float_rule(params);
   switch (params.scaling) {
-    case Scaling::tensor_current: spec.granularity = formats::kPerTensor; return spec;
+    case Scaling::tensor_current:
+    case Scaling::tensor_delayed: spec.granularity = formats::kPerTensor; return spec;
     case Scaling::row: spec.granularity = formats::kPerRow; return spec;
     case Scaling::block1x128: spec.granularity = formats::kBlock1x128; return spec;
     case Scaling::block128x128: spec.granularity = formats::kBlock128x128; return spec;
@@ -50,10 +51,6 @@ QuantizeSpec quantize_spec_of(const QuantizerParams& params, bool columnwise) {
       spec.granularity = formats::kBlock16x16;
       spec.rule = ScaleRule::nvfp4;
       return spec;
-    case Scaling::tensor_delayed:
-      throw NotImplementedError(
-          "scaling tensor_delayed: no history of amax is kept, so no layer can follow it; use "
-          "tensor_current, as the recipe fp8_cs does");
     case Scaling::none: break;
   }
   throw ValueError("quantize_spec_of: an operand with scaling 'none' has no codes");

@@ -9,7 +9,8 @@ namespace kitchen {
 ///
 /// @param columnwise the copy for a product that reduces along the operand's rows: only there a random Hadamard
 ///                   transform applies (numerics.md S4).
-/// @throws NotImplementedError naming the scaling where no kernel follows it; ValueError if it is `none`.
+/// Delayed scaling is a per-tensor scheme whose scale the caller brings.
+/// @throws ValueError if the scaling is `none`.
 QuantizeSpec quantize_spec_of(const QuantizerParams& params, bool columnwise);
 
 }  // namespace kitchen

@@ -66,6 +66,10 @@ void validate_delayed(const QuantizerParams& params, const std::string& subject)
     throw ValueError(fmt::format("{}: algorithm is \"{}\", expected one of: max, most_recent",
                                  subject, params.algorithm));
   }
+  if (params.pow2 || params.eps != 0.0) {
+    throw ValueError(subject + ": pow2 and eps do not go with scaling tensor_delayed, whose scale comes "
+                     "from the history alone");
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "kitchen/reference/register_kernels.h"
 
 #include "kitchen/reference/cross_entropy.h"
+#include "kitchen/reference/delayed_scaling.h"
 #include "kitchen/reference/dropout.h"
 #include "kitchen/reference/elementwise.h"
 #include "kitchen/reference/embedding.h"
@@ -32,6 +33,7 @@ void register_reference_kernels(Backend& backend) {
   register_softmax_kernels(backend);
   register_quantize_kernels(backend);
   register_quantized_gemm_kernels(backend);
+  register_delayed_scaling_kernels(backend);
   register_dropout_kernels(backend);
   register_embedding_kernels(backend);
   register_cross_entropy_kernels(backend);

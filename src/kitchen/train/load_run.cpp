@@ -4,6 +4,7 @@
 #include "kitchen/parallel/rng_tracker.h"
 #include "kitchen/train/checkpoint.h"
 #include "kitchen/train/model_factory.h"
+#include "kitchen/train/quantizer_states.h"
 #include "kitchen/train/run_folder.h"
 #include "kitchen/train/run_results.h"
 
@@ -33,7 +34,7 @@ std::shared_ptr<GPTModel> load_run_model(const std::string& run_dir) {
     targets.model.push_back({name, parameter->detach()});
     parameter->bump_version();
   }
-  checkpoint->load_into(targets);
+  load_with_quantizer_states(*checkpoint, std::move(targets), *model);
   model->eval();
   return model;
 }

@@ -6,7 +6,8 @@ namespace kitchen::train {
 
 /// Linear warm-up to `max_lr`, then half a cosine down to `min_lr` at the last step.
 ///
-/// A function of the step alone, so that a resumed run needs no state of it.
+/// A function of the number of updates alone, so that a resumed run needs no state of it. A step that is
+/// skipped is no update, so the rate stays for the next step, as in Megatron's scheduler.
 class LrSchedule {
  public:
   struct Options {
@@ -20,7 +21,7 @@ class LrSchedule {
   /// >= 1.
   explicit LrSchedule(const Options& options);
 
-  /// Learning rate of optimizer step `step`, counted from 0; min_lr from step train_iters - 1 on.
+  /// Learning rate of the update that follows `step` others; min_lr from step train_iters - 1 on.
   /// @throws ValueError if `step` is negative.
   [[nodiscard]] double at(std::int64_t step) const;
 

@@ -37,6 +37,7 @@ std::string number(double value) {
 std::string text_of(const MetricValue& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
   if (const auto* real = std::get_if<double>(&value)) return number(*real);
+  if (const auto* json = std::get_if<JsonText>(&value)) return json->text;
   return quoted(std::get<std::string>(value));
 }
 

@@ -9,7 +9,12 @@
 
 namespace kitchen::train {
 
-using MetricValue = std::variant<std::int64_t, double, std::string>;
+/// A value that is JSON text already, such as a list; without line ends.
+struct JsonText {
+  std::string text;
+};
+
+using MetricValue = std::variant<std::int64_t, double, std::string, JsonText>;
 
 /// What is logged about one step, in the order in which it is written.
 struct MetricsLine {

@@ -29,7 +29,7 @@ class Optimizer {
   void zero_grad();
 
   /// Clips by the global norm and updates all weights. If the norm is not finite nothing changes.
-  /// @param step counted from 1. @returns the norm before clipping, and the factor; on the device.
+  /// @param step counts the updates from 1, without skipped ones. @returns the norm before clipping, and the factor; on the device.
   ops::ClipScale step(double lr, std::int64_t step);
 
   /// Main weights (where they differ from the model's) and moments, named after the parameters.

@@ -1,5 +1,7 @@
 #include "kitchen/train/quantization_monitor.h"
 
+#include "kitchen/base/logger.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -27,13 +29,40 @@ void QuantizationMonitor::on_quantized(const modules::OperandInfo& info, const T
                                        const QuantizedMatrix& quantized) {
   Entry& entry = entries_[{info.module, info.operand, info.product}];
   entry.scheme = to_string(quantized.spec);
-  accumulate(entry.stats, ops::quantization_stats(source, quantized));
+  const ops::QuantizationStats stats = ops::quantization_stats(source, quantized);
+  accumulate(entry.stats, stats);
+  if (stats.num_non_finite == 0 || has_warned_) return;
+  has_warned_ = true;
+  logger().warning(info.module + ": " + std::to_string(stats.num_non_finite) + " of " +
+                   std::to_string(stats.num_elements) + " elements of " + info.operand + " in " +
+                   info.product + " are NaN or Inf before quantization to '" + entry.scheme +
+                   "'; later operands are counted only");
+}
+
+void QuantizationMonitor::reset() {
+  entries_.clear();
+  has_warned_ = false;
 }
 
 ops::QuantizationStats QuantizationMonitor::total() const {
   ops::QuantizationStats sum;
   for (const auto& [key, entry] : entries_) accumulate(sum, entry.stats);
   return sum;
+}
+
+std::string QuantizationMonitor::counts_json() const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& [key, entry] : entries_) {
+    const auto& [module, operand, product] = key;
+    list.push_back({{"module", module},
+                    {"operand", operand},
+                    {"gemm", product},
+                    {"elements", entry.stats.num_elements},
+                    {"saturated", entry.stats.num_saturated},
+                    {"underflowed", entry.stats.num_underflowed},
+                    {"non_finite", entry.stats.num_non_finite}});
+  }
+  return list.dump();
 }
 
 std::string QuantizationMonitor::to_json() const {

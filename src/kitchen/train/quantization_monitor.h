@@ -10,6 +10,7 @@
 namespace kitchen::train {
 
 /// Measures what quantization does to each operand of each layer while it is installed (OperandObserverScope).
+/// The first operand with a NaN or Inf since the last reset gets one line in the log.
 /// Costs a pass over each operand, so the trainer installs it on some steps only.
 class QuantizationMonitor : public modules::OperandObserver {
  public:
@@ -19,10 +20,12 @@ class QuantizationMonitor : public modules::OperandObserver {
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   /// Totals over all operands since the last reset.
   [[nodiscard]] ops::QuantizationStats total() const;
-  void reset() { entries_.clear(); }
+  void reset();
 
   /// A JSON list, one object an operand: module, operand, gemm, scheme, sqnr_db, shares and counts.
   [[nodiscard]] std::string to_json() const;
+  /// The counts alone, on one line: module, operand, gemm, elements, saturated, underflowed, non_finite.
+  [[nodiscard]] std::string counts_json() const;
 
  private:
   struct Entry {
@@ -32,6 +35,7 @@ class QuantizationMonitor : public modules::OperandObserver {
   using Key = std::tuple<std::string, std::string, std::string>;
 
   std::map<Key, Entry> entries_;
+  bool has_warned_ = false;  ///< of a value that is not finite, since the last reset
 };
 
 }  // namespace kitchen::train

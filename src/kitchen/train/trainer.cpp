@@ -2,6 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
+#include "kitchen/base/rank_state.h"
 #include "kitchen/parallel/rng_tracker.h"
 #include "kitchen/train/batch_sizes.h"
 #include "kitchen/train/checksum.h"
@@ -73,6 +74,7 @@ Trainer::Trainer(TrainSettings settings, ContextPtr context, const TrainerOutput
     : settings_(checked(std::move(settings), output)),
       context_(std::move(context)),
       output_(output),
+      rank_(current_rank_state().rank()),
       schedule_(make_schedule(settings_)) {
   const TokenSource source = TokenSource::from_text_file(settings_.data);
   source.require_vocab(settings_.vocab_size);
@@ -196,6 +198,7 @@ void Trainer::log_step(const std::optional<double>& val_loss, double seconds, Lo
     line.values.emplace_back("quantized_non_finite", total.num_non_finite);
     line.values.emplace_back("quantized_saturated", total.num_saturated);
     line.values.emplace_back("quantized_underflowed", total.num_underflowed);
+    line.values.emplace_back("quantization", JsonText{monitor_.counts_json()});
   }
   line.times = {{"tokens_per_s", rate}, {"seconds", seconds_since(loop.start)}};
   loop.metrics.write(line);
@@ -210,7 +213,8 @@ void Trainer::log_step(const std::optional<double>& val_loss, double seconds, Lo
 }
 
 void Trainer::train_one_step(Loop& loop) {
-  loop.lr = schedule_.at(step_);
+  const std::int64_t num_updates = step_ - state_.nan_iterations;
+  loop.lr = schedule_.at(num_updates);
   const bool is_last = step_ + 1 == settings_.train_iters;
   const bool evaluates =
       is_last || (settings_.eval_interval > 0 && (step_ + 1) % settings_.eval_interval == 0);
@@ -222,7 +226,7 @@ void Trainer::train_one_step(Loop& loop) {
       model_->set_is_first_microbatch();
     }
     const modules::OperandObserverScope observe(evaluates ? &monitor_ : nullptr);
-    result = training_step_->run(next_batches(), loop.lr, step_ + 1);
+    result = training_step_->run(next_batches(), loop.lr, step_ + 1, num_updates + 1);
   }
   ++step_;
   account(result, loop);
@@ -251,8 +255,11 @@ RunEnd Trainer::run() {
   const SignalScope signals;
   std::atomic<std::int64_t> running_step{step_ +
                                          1};  // the watchdog reads it on a thread of its own
-  TerminationWatchdog watchdog(
-      [&running_step] { return fmt::format("rank 0, training step {}", running_step.load()); });
+  TerminationWatchdog watchdog([this, &running_step] {
+    const char* op = context_->running_op();
+    return fmt::format("rank {}, training step {}, {}", rank_, running_step.load(),
+                       op == nullptr ? "outside of any op" : fmt::format("in op {}", op));
+  });
   context_->set_op_timer(&op_timer_);
   context_->allocator()->reset_peak();
   model_->train();

@@ -85,6 +85,7 @@ class Trainer {
   std::unique_ptr<TrainingStep> training_step_;
   std::unique_ptr<BatchSampler> sampler_;
   std::unique_ptr<ValidationSampler> validation_;
+  int rank_;  ///< of the thread that built the trainer; the watchdog names it on a thread of its own
   LrSchedule schedule_;
   QuantizationMonitor monitor_;
   OpTimer op_timer_;

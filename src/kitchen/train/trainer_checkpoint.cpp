@@ -1,5 +1,6 @@
 #include "kitchen/base/error.h"
 #include "kitchen/train/checkpoint.h"
+#include "kitchen/train/quantizer_states.h"
 #include "kitchen/train/run_results.h"
 #include "kitchen/train/trainer.h"
 
@@ -44,7 +45,7 @@ void Trainer::resume_from_checkpoint() {
   }
   TrainingState state = training_state_from_json(checkpoint->training_state());
   require_same_run(*checkpoint, state);
-  checkpoint->load_into({optimizer_->parameters(), optimizer_->state()});
+  load_with_quantizer_states(*checkpoint, {optimizer_->parameters(), optimizer_->state()}, *model_);
   optimizer_->mark_updated();
   model_->set_is_first_microbatch();
   step_ = checkpoint->step();
@@ -70,8 +71,10 @@ void Trainer::save() {
   state.training_state = kitchen::train::to_json(state_);
   state.recipe = recipe_text(*config_);
   state.config = to_json(settings_);
-  save_checkpoint(folder_->checkpoint_path(), {optimizer_->parameters(), optimizer_->state()},
-                  state, static_cast<int>(settings_.keep_checkpoints));
+  CheckpointTensors tensors{optimizer_->parameters(), optimizer_->state()};
+  for (NamedTensor& named : quantizer_states(*model_)) tensors.model.push_back(std::move(named));
+  save_checkpoint(folder_->checkpoint_path(), tensors, state,
+                  static_cast<int>(settings_.keep_checkpoints));
   saved_step_ = step_;
 }
 

@@ -12,7 +12,7 @@ namespace kitchen::train {
 struct TrainingState {
   std::int64_t consumed_samples = 0;
   std::int64_t consumed_tokens = 0;
-  std::int64_t nan_iterations = 0;   ///< steps skipped so far
+  std::int64_t nan_iterations = 0;   ///< steps skipped so far; neither Adam nor the schedule counts them
   double interval_loss = 0.0;        ///< sum of the token losses since the last log line, nats
   std::int64_t interval_tokens = 0;  ///< tokens behind interval_loss
   std::string data_checksum;

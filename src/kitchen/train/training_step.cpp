@@ -3,6 +3,7 @@
 #include "kitchen/autograd/backward.h"
 #include "kitchen/autograd/math_functions.h"
 #include "kitchen/base/logger.h"
+#include "kitchen/modules/linear.h"
 #include "kitchen/ops/cross_entropy.h"
 #include "kitchen/ops/elementwise.h"
 
@@ -29,7 +30,8 @@ Tensor position_ids_like(const Tensor& input_ids) {
 TrainingStep::TrainingStep(GPTModel& model, Optimizer& optimizer)
     : model_(model), optimizer_(optimizer) {}
 
-StepResult TrainingStep::run(const std::vector<Batch>& micro_batches, double lr, std::int64_t step) {
+StepResult TrainingStep::run(const std::vector<Batch>& micro_batches, double lr, std::int64_t step,
+                             std::optional<std::int64_t> update) {
   StepResult result;
   for (const Batch& batch : micro_batches) result.num_tokens += count_tokens(batch.labels);
   if (result.num_tokens == 0) {
@@ -51,7 +53,8 @@ StepResult TrainingStep::run(const std::vector<Batch>& micro_batches, double lr,
     autograd::backward(autograd::scale(sum, weight));
   }
   if (before_update) before_update(step);
-  result.clip = optimizer_.step(lr, step);
+  result.clip = optimizer_.step(lr, update.value_or(step));
+  modules::finish_quantization_step(model_);
   model_.set_is_first_microbatch();
   return result;
 }

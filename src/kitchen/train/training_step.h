@@ -5,6 +5,7 @@
 #include "kitchen/train/optimizer.h"
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace kitchen::train {
@@ -19,7 +20,9 @@ struct StepResult {
   ops::ClipScale clip;
 };
 
-/// Forward and backward of all micro-batches, then the update.
+/// Forward and backward of all micro-batches, then the update, then the scales of the next step where a
+/// recipe takes them from a history. The history gets its entry even if the update is skipped: the amax
+/// was seen (numerics.md S3.2; an Inf leaves the scale as it is).
 ///
 /// The loss is the mean over all tokens that count in the global batch, so that neither the number of
 /// micro-batches nor an uneven mask changes the gradient.
@@ -27,8 +30,11 @@ class TrainingStep {
  public:
   TrainingStep(GPTModel& model, Optimizer& optimizer);
 
-  /// @param step counted from 1. Works on the meta device too, where it plans the step's memory.
-  StepResult run(const std::vector<Batch>& micro_batches, double lr, std::int64_t step);
+  /// Works on the meta device too, where it plans the step's memory.
+  /// @param step   counted from 1, for messages and the hook.
+  /// @param update the optimizer's count of updates, this one included: `step` unless steps were skipped.
+  StepResult run(const std::vector<Batch>& micro_batches, double lr, std::int64_t step,
+                 std::optional<std::int64_t> update = std::nullopt);
 
   /// Called after backward, before the update: tests change gradients here.
   std::function<void(std::int64_t step)> before_update;
