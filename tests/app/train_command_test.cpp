@@ -208,6 +208,41 @@ TEST_F(TrainCommand, AFullDiskEndsWithOneAndKeepsTheOldCheckpoint) {
 }
 
 // labels: app.train
+TEST_F(TrainCommand, ADamagedSettingsFileIsNamedOnResume) {
+  ASSERT_TRUE(ends_with(run_program(training() + Words{"--exit-interval", "2"}), 0, {}));
+  const std::string path = run_dir() + "/config.json";
+  const std::string good = config().dump();
+  const auto resume_with = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return run_program({"train", "--run-dir", run_dir(), "--resume"});
+  };
+  EXPECT_TRUE(ends_with(resume_with(good.substr(0, 100)), 2, {path, "no JSON object", "index.json"}));
+  EXPECT_TRUE(ends_with(resume_with(R"({"model": {"num_layres": 1}})"), 2,
+                        {path, "num_layres", "did you mean \"num_layers\""}));
+  EXPECT_TRUE(ends_with(resume_with(good), 0, {}));
+}
+
+// labels: app.train K07 T03
+TEST_F(TrainCommand, AFailureBeforeTheFirstCheckpointTellsThatThereIsNone) {
+  const ChildResult result = run_program(training() + Words{"--lr", "1e300"});
+  EXPECT_TRUE(ends_with(result, 1, {"weights are not finite", "no earlier one", "--run-dir"}));
+}
+
+// labels: app.train K07
+TEST_F(TrainCommand, AFolderThatTurnsUnwritableDuringTheWorkIsAFailureNotBadInput) {
+  Words endless = training() + Words{"--save-interval", "100", "--eval-interval", "0"};
+  for (std::size_t i = 0; i < endless.size(); ++i) {
+    if (endless[i] == "--train-iters") endless[i + 1] = "1000000";
+  }
+  ChildProcess child(program(endless));
+  ASSERT_TRUE(child.wait_for_output("step       3/", 30.0));
+  std::filesystem::remove_all(run_dir() + "/checkpoint");
+  std::ofstream(run_dir() + "/checkpoint") << "a file where the folder was";
+  child.send_signal(SIGTERM);
+  EXPECT_TRUE(ends_with(child.finish(), 1, {run_dir() + "/checkpoint"}));
+}
+
+// labels: app.train
 TEST_F(TrainCommand, ARunFolderThatCannotBeMadeIsNamed) {
   const std::string below_a_file = data() + "/run";
   EXPECT_TRUE(ends_with(run_program(tiny_training(data(), below_a_file)), 2, {below_a_file}));

@@ -2,6 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/nearest_name.h"
+#include "kitchen/base/rethrow.h"
 #include "kitchen/config/config_value.h"
 #include "kitchen/config/yaml.h"
 #include "kitchen/train/durable_file.h"
@@ -9,6 +10,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 
 namespace kitchen::app {
@@ -18,6 +21,13 @@ namespace {
 std::string flag_of(const train::Setting& setting) { return std::string("--") + setting.name; }
 
 bool is_hidden(const train::Setting& setting) { return std::string(setting.name) == "precision"; }
+
+/// The parser turns what does not fit 64 bits into the nearest number, without a word.
+std::string out_of_range(const std::string& text) {
+  errno = 0;
+  (void)std::strtoll(text.c_str(), nullptr, 10);
+  return errno == ERANGE ? "'" + text + "' does not fit a whole number of 64 bits" : std::string();
+}
 
 void declare_one(CLI::App& app, const train::Setting& setting, train::TrainSettings& target) {
   if (is_hidden(setting)) return;
@@ -32,6 +42,7 @@ void declare_one(CLI::App& app, const train::Setting& setting, train::TrainSetti
       },
       setting.member);
   option->group(setting.section);
+  if (option->get_type_name() == "INT") option->check(CLI::Validator(&out_of_range, ""));
   const std::string shown = train::setting_text(target, setting);
   if (shown != "null" && shown != "false" && shown != "\"\"") option->default_str(shown);
 }
@@ -39,6 +50,16 @@ void declare_one(CLI::App& app, const train::Setting& setting, train::TrainSetti
 void copy_member(const train::Setting& setting, const train::TrainSettings& from,
                  train::TrainSettings& to) {
   std::visit([&](auto member) { to.*member = from.*member; }, setting.member);
+}
+
+void read_saved_settings(const std::string& path, train::TrainSettings& settings) {
+  try {
+    train::update_from_json(settings, train::read_file(path));
+  } catch (const Error& error) {
+    rethrow_with_suffix(error, "; in " + path +
+                                   ". Put the file back as the run wrote it: the entry \"config\" of "
+                                   "a checkpoint's index.json holds the same settings");
+  }
 }
 
 }  // namespace
@@ -67,7 +88,7 @@ train::TrainSettings SettingFlags::resolve() const {
     if (given.run_dir.empty()) throw ValueError("--resume needs --run-dir, the folder of the run to go on with");
     const std::string path = train::RunFolder::open(given.run_dir, /*resume=*/true).config_path();
     if (std::filesystem::exists(path)) {
-      train::update_from_json(settings, train::read_file(path));
+      read_saved_settings(path, settings);
       settings.exit_interval = std::nullopt;  // belongs to the command that stopped the run
     }
   }
