@@ -177,7 +177,7 @@ TEST_F(TrainCommand, ResumesWhereItStoppedAndOnlyTheSameRun) {
                         {"holds no run to resume"}));
 }
 
-// labels: app.train
+// labels: app.train R03
 TEST_F(TrainCommand, SignalsSaveAndEndWithTheirStatus) {
   Words endless = training() + Words{"--eval-interval", "0"};
   for (std::size_t i = 0; i < endless.size(); ++i) {
@@ -216,7 +216,8 @@ TEST_F(TrainCommand, ADamagedSettingsFileIsNamedOnResume) {
     std::ofstream(path) << text;
     return run_program({"train", "--run-dir", run_dir(), "--resume"});
   };
-  EXPECT_TRUE(ends_with(resume_with(good.substr(0, 100)), 2, {path, "no JSON object", "index.json"}));
+  EXPECT_TRUE(
+      ends_with(resume_with(good.substr(0, 100)), 2, {path, "no JSON object", "index.json"}));
   EXPECT_TRUE(ends_with(resume_with(R"({"model": {"num_layres": 1}})"), 2,
                         {path, "num_layres", "did you mean \"num_layers\""}));
   EXPECT_TRUE(ends_with(resume_with(good), 0, {}));

@@ -18,9 +18,13 @@ namespace kitchen::app {
 
 namespace {
 
-std::string flag_of(const train::Setting& setting) { return std::string("--") + setting.name; }
+std::string flag_of(const train::Setting& setting) {
+  return std::string("--") + setting.name;
+}
 
-bool is_hidden(const train::Setting& setting) { return std::string(setting.name) == "precision"; }
+bool is_hidden(const train::Setting& setting) {
+  return std::string(setting.name) == "precision";
+}
 
 /// The parser turns what does not fit 64 bits into the nearest number, without a word.
 std::string out_of_range(const std::string& text) {
@@ -56,9 +60,10 @@ void read_saved_settings(const std::string& path, train::TrainSettings& settings
   try {
     train::update_from_json(settings, train::read_file(path));
   } catch (const Error& error) {
-    rethrow_with_suffix(error, "; in " + path +
-                                   ". Put the file back as the run wrote it: the entry \"config\" of "
-                                   "a checkpoint's index.json holds the same settings");
+    rethrow_with_suffix(error,
+                        "; in " + path +
+                            ". Put the file back as the run wrote it: the entry \"config\" of "
+                            "a checkpoint's index.json holds the same settings");
   }
 }
 
@@ -72,20 +77,23 @@ void SettingFlags::declare(CLI::App& app) {
       ->group("precision");
   app.add_flag("--fp32", fp32_, "float32 parameters and activations")->group("precision");
   app.add_flag("--fp16", fp16_, "not available: needs loss scaling")->group("precision");
-  app.add_option("--yaml-cfg", yaml_cfg_, "YAML file of settings (num_layers: 4); flags win over it")
+  app.add_option("--yaml-cfg", yaml_cfg_,
+                 "YAML file of settings (num_layers: 4); flags win over it")
       ->group("run");
 }
 
 train::TrainSettings SettingFlags::resolve() const {
   const train::TrainSettings& given = given_[0];
   if (fp16_) {
-    throw NotImplementedError("--fp16: training in float16 needs loss scaling, which is not available; use "
-                              "--bf16 or --fp32");
+    throw NotImplementedError(
+        "--fp16: training in float16 needs loss scaling, which is not available; use "
+        "--bf16 or --fp32");
   }
   if (bf16_ && fp32_) throw ValueError("--bf16 and --fp32 exclude each other; choose one");
   train::TrainSettings settings = defaults_;
   if (given.resume) {
-    if (given.run_dir.empty()) throw ValueError("--resume needs --run-dir, the folder of the run to go on with");
+    if (given.run_dir.empty())
+      throw ValueError("--resume needs --run-dir, the folder of the run to go on with");
     const std::string path = train::RunFolder::open(given.run_dir, /*resume=*/true).config_path();
     if (std::filesystem::exists(path)) {
       read_saved_settings(path, settings);
@@ -93,11 +101,12 @@ train::TrainSettings SettingFlags::resolve() const {
     }
   }
   if (!yaml_cfg_.empty()) {
-    train::update_from_config(
-        settings, parse_yaml_mapping_file(yaml_cfg_, "settings such as num_layers: 4"));
+    train::update_from_config(settings,
+                              parse_yaml_mapping_file(yaml_cfg_, "settings such as num_layers: 4"));
   }
   for (const train::Setting& setting : train::setting_table()) {
-    if (!is_hidden(setting) && app_->count(flag_of(setting)) > 0) copy_member(setting, given, settings);
+    if (!is_hidden(setting) && app_->count(flag_of(setting)) > 0)
+      copy_member(setting, given, settings);
   }
   if (bf16_) settings.precision = "bf16";
   if (fp32_) settings.precision = "fp32";
