@@ -220,7 +220,28 @@ TEST_F(TrainCommand, ADamagedSettingsFileIsNamedOnResume) {
       ends_with(resume_with(good.substr(0, 100)), 2, {path, "no JSON object", "index.json"}));
   EXPECT_TRUE(ends_with(resume_with(R"({"model": {"num_layres": 1}})"), 2,
                         {path, "num_layres", "did you mean \"num_layers\""}));
+  std::filesystem::remove(path);
+  const Words resume{"train", "--run-dir", run_dir(), "--resume"};
+  EXPECT_TRUE(ends_with(run_program(resume), 2, {path + ": missing", "--data is missing"}));
   EXPECT_TRUE(ends_with(resume_with(good), 0, {}));
+}
+
+// labels: app.train K01
+TEST_F(TrainCommand, ACutCheckpointEndsWithItsFileSizesAndTheWayOut) {
+  ASSERT_TRUE(ends_with(run_program(training() + Words{"--exit-interval", "2"}), 0, {}));
+  const std::string folder = run_dir() + "/checkpoint/iter_0000002/";
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "index.json"}) {
+    const auto whole = std::filesystem::file_size(folder + name);
+    std::filesystem::copy_file(folder + name, run_dir("copy"));
+    for (const std::uintmax_t bytes : {std::uintmax_t{0}, std::uintmax_t{7}, whole - 1}) {
+      std::filesystem::resize_file(folder + name, bytes);
+      EXPECT_TRUE(ends_with(run_program({"train", "--run-dir", run_dir(), "--resume"}), 1,
+                            {folder + name, "no checkpoint can be loaded", "another --run-dir"}));
+    }
+    std::filesystem::remove(folder + name);
+    std::filesystem::rename(run_dir("copy"), folder + name);
+  }
+  EXPECT_TRUE(ends_with(run_program({"train", "--run-dir", run_dir(), "--resume"}), 0, {}));
 }
 
 // labels: app.train K07 T03

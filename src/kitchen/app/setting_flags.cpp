@@ -1,6 +1,7 @@
 #include "kitchen/app/setting_flags.h"
 
 #include "kitchen/base/error.h"
+#include "kitchen/base/logger.h"
 #include "kitchen/base/nearest_name.h"
 #include "kitchen/base/rethrow.h"
 #include "kitchen/config/config_value.h"
@@ -98,6 +99,9 @@ train::TrainSettings SettingFlags::resolve() const {
     if (std::filesystem::exists(path)) {
       read_saved_settings(path, settings);
       settings.exit_interval = std::nullopt;  // belongs to the command that stopped the run
+    } else {
+      logger().warning(path +
+                       ": missing; the settings of the run are taken from this command line alone");
     }
   }
   if (!yaml_cfg_.empty()) {
