@@ -56,6 +56,10 @@ TEST(CommandLine, ValuesOfTheWrongKindNameFlagAndValue) {
                         {"--num-layers is 'four', expected an integer"}));
   EXPECT_TRUE(
       ends_with(run_program({"train", "--lr", "fast"}), 2, {"--lr is 'fast', expected a number"}));
+  for (const char* flag : {"--seed", "--num-layers", "--kitchen-recipe-number"}) {
+    EXPECT_TRUE(ends_with(run_program({"train", flag, "99999999999999999999"}), 2,
+                          {flag, "99999999999999999999", "64 bits"}));
+  }
   EXPECT_TRUE(ends_with(run_program({"train", "--num-layers"}), 2, {"--num-layers needs a value"}));
   EXPECT_TRUE(ends_with(run_program({"train", "--num-layers", "1", "--num-layers", "2"}), 2,
                         {"--num-layers is given 2 times"}));

@@ -175,7 +175,7 @@ TEST_F(TrainCommand, ResumesWhereItStoppedAndOnlyTheSameRun) {
                         {"holds no run to resume"}));
 }
 
-// labels: app.train
+// labels: app.train R03
 TEST_F(TrainCommand, SignalsSaveAndEndWithTheirStatus) {
   Words endless = training() + Words{"--eval-interval", "0"};
   for (std::size_t i = 0; i < endless.size(); ++i) {
@@ -203,6 +203,63 @@ TEST_F(TrainCommand, AFullDiskEndsWithOneAndKeepsTheOldCheckpoint) {
   const ChildResult again = run_program(resume);
   EXPECT_TRUE(ends_with(again, 0, {}));
   EXPECT_NE(again.out.find("resumed    at step 2"), std::string::npos) << again.out;
+}
+
+// labels: app.train
+TEST_F(TrainCommand, ADamagedSettingsFileIsNamedOnResume) {
+  ASSERT_TRUE(ends_with(run_program(training() + Words{"--exit-interval", "2"}), 0, {}));
+  const std::string path = run_dir() + "/config.json";
+  const std::string good = config().dump();
+  const auto resume_with = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return run_program({"train", "--run-dir", run_dir(), "--resume"});
+  };
+  EXPECT_TRUE(
+      ends_with(resume_with(good.substr(0, 100)), 2, {path, "no JSON object", "index.json"}));
+  EXPECT_TRUE(ends_with(resume_with(R"({"model": {"num_layres": 1}})"), 2,
+                        {path, "num_layres", "did you mean \"num_layers\""}));
+  std::filesystem::remove(path);
+  const Words resume{"train", "--run-dir", run_dir(), "--resume"};
+  EXPECT_TRUE(ends_with(run_program(resume), 2, {path + ": missing", "--data is missing"}));
+  EXPECT_TRUE(ends_with(resume_with(good), 0, {}));
+}
+
+// labels: app.train K01
+TEST_F(TrainCommand, ACutCheckpointEndsWithItsFileSizesAndTheWayOut) {
+  ASSERT_TRUE(ends_with(run_program(training() + Words{"--exit-interval", "2"}), 0, {}));
+  const std::string folder = run_dir() + "/checkpoint/iter_0000002/";
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "index.json"}) {
+    const auto whole = std::filesystem::file_size(folder + name);
+    std::filesystem::copy_file(folder + name, run_dir("copy"));
+    for (const std::uintmax_t bytes : {std::uintmax_t{0}, std::uintmax_t{7}, whole - 1}) {
+      std::filesystem::resize_file(folder + name, bytes);
+      EXPECT_TRUE(ends_with(run_program({"train", "--run-dir", run_dir(), "--resume"}), 1,
+                            {folder + name, "no checkpoint can be loaded", "another --run-dir"}));
+    }
+    std::filesystem::remove(folder + name);
+    std::filesystem::rename(run_dir("copy"), folder + name);
+  }
+  EXPECT_TRUE(ends_with(run_program({"train", "--run-dir", run_dir(), "--resume"}), 0, {}));
+}
+
+// labels: app.train K07 T03
+TEST_F(TrainCommand, AFailureBeforeTheFirstCheckpointTellsThatThereIsNone) {
+  const ChildResult result = run_program(training() + Words{"--lr", "1e300"});
+  EXPECT_TRUE(ends_with(result, 1, {"weights are not finite", "no earlier one", "--run-dir"}));
+}
+
+// labels: app.train K07
+TEST_F(TrainCommand, AFolderThatTurnsUnwritableDuringTheWorkIsAFailureNotBadInput) {
+  Words endless = training() + Words{"--save-interval", "100", "--eval-interval", "0"};
+  for (std::size_t i = 0; i < endless.size(); ++i) {
+    if (endless[i] == "--train-iters") endless[i + 1] = "1000000";
+  }
+  ChildProcess child(program(endless));
+  ASSERT_TRUE(child.wait_for_output("step       3/", 30.0));
+  std::filesystem::remove_all(run_dir() + "/checkpoint");
+  std::ofstream(run_dir() + "/checkpoint") << "a file where the folder was";
+  child.send_signal(SIGTERM);
+  EXPECT_TRUE(ends_with(child.finish(), 1, {run_dir() + "/checkpoint"}));
 }
 
 // labels: app.train

@@ -90,5 +90,16 @@ TEST(ConfigReader, RefusesTheWrongTypeWithTheNameOfTheKey) {
       {"optimizer", "ratio", "did you mean \"ratios\"?"}));
 }
 
+// labels: config.ConfigValue
+TEST(ConfigValue, ALongValueIsCutInAMessageButNotInsideACharacter) {
+  std::string text = "x";  // the quote and this byte put each character across an even place
+  for (int i = 0; i < 300; ++i) text += "\u00e4";
+  const std::string message = describe(ConfigValue(text));
+  EXPECT_EQ(message, "\"x" + text.substr(1, 198) + "... (string)");
+  const std::string odd = describe(ConfigValue("xy" + text.substr(1)));
+  EXPECT_EQ(odd, "\"xy" + text.substr(1, 196) + "... (string)");
+  EXPECT_EQ(describe(ConfigValue("short")), "\"short\" (string)");
+}
+
 }  // namespace
 }  // namespace kitchen

@@ -263,5 +263,35 @@ TEST_F(Flash, SpecsPassAllEightNames) {
                                 {"unexpected keyword argument 'k_channels'", "KitchenFlashAttention"}));
 }
 
+// labels: KitchenFlashAttention.forward disable_parameter_transpose_cache D28
+TEST_F(Flash, TheMicroBatchFlagFallsWhateverTheCacheFlagSays) {
+  for (const bool disabled : {false, true}) {
+    TransformerConfig config = testing::small_transformer();
+    config.attention_dropout = 0.0;
+    config.disable_parameter_transpose_cache = disabled;
+    const auto core = build(make_config(config), ProcessGroupCollection::use_mpu_process_groups());
+    core->finish_init(testing::flash_recipe("triton_fa_bf16_for_all_base_2", "a.path"));
+    EXPECT_TRUE(core->is_first_microbatch);
+    const Tensor q = tensor({3, 1, 4, 3}, 1, DType::bfloat16);
+    (void)core->forward(q, q, q, std::nullopt);
+    EXPECT_FALSE(core->is_first_microbatch);
+  }
+}
+
+// labels: KitchenDotProductAttention.finish_init _get_extra_kitchen_kwargs D33
+TEST_F(Sdpa, DeviceAndDtypeOfParametersDoNotTouchALayerWithoutParameters) {
+  TransformerConfig config = testing::small_transformer();
+  config.init_model_with_meta_device = true;
+  config.attention_dropout = 0.0;
+  config.params_dtype = DType::bfloat16;
+  const auto core = build(make_config(config), ProcessGroupCollection::use_mpu_process_groups());
+  core->finish_init(testing::attention_recipe(1, "a.path"));
+  EXPECT_TRUE(core->named_parameters().empty());
+  const Tensor q = tensor({3, 1, 4, 3}, 1);
+  const Tensor out = core->forward(q, q, q, std::nullopt);
+  EXPECT_EQ(out.dtype(), DType::float32);
+  EXPECT_EQ(out.context(), q.context());
+}
+
 }  // namespace
 }  // namespace kitchen

@@ -153,6 +153,17 @@ TEST_F(KitchenLayerNormLinear, NormParametersAreReducedUnderSequenceParallelism)
   }
 }
 
+// labels: KitchenLayerNormColumnParallelLinear.finish_init D41
+TEST_F(KitchenLayerNormLinear, ABufferNameIsRecordedWithoutAWord) {
+  LayerNormColumnParallelLinearArgs a = layer_norm_args(make_config(testing::small_transformer()));
+  a.tp_comm_buffer_name = "silent_buffer";
+  const LogCapture log;
+  Layer layer(6, 4, a);
+  layer.finish_init(linear_recipe(2));
+  EXPECT_EQ(log.count(LogLevel::warning, "silent_buffer"), 0);
+  EXPECT_EQ(layer.ub_name, "silent_buffer");
+}
+
 // labels: KitchenLayerNormColumnParallelLinear.finish_init D27
 TEST_F(KitchenLayerNormLinear, AFailedFinishInitCanBeRepeated) {
   bool fails = true;

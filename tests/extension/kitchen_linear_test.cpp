@@ -39,7 +39,7 @@ class KitchenLinearTest : public testing::RankTest {
   }
 };
 
-// labels: KitchenLinear
+// labels: KitchenLinear D7
 TEST_F(KitchenLinearTest, ConstructorAllocatesNothing) {
   KitchenLinear layer(5, 6, args());
   EXPECT_FALSE(layer.init_finished);

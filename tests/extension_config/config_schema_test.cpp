@@ -220,7 +220,7 @@ TEST(KitchenConfigType, TextsAreExact) {
   }
 }
 
-// labels: logger _KITCHEN_CONFIG_TYPE_KEY HAVE_KITCHEN
+// labels: logger _KITCHEN_CONFIG_TYPE_KEY HAVE_KITCHEN D37
 TEST(KitchenConfigType, DataOfTheModule) {
   EXPECT_STREQ(KITCHEN_CONFIG_TYPE_KEY, "kitchen_config_type");
   EXPECT_TRUE(HAVE_KITCHEN);

@@ -188,6 +188,23 @@ TEST(TrainSettings, ValuesThatCannotWorkAreRefusedByTheirFlag) {
       {[](S& s) { s.keep_checkpoints = -1; }, "--keep-checkpoints"},
       {[](S& s) { s.sample_tokens = -1; }, "--sample-tokens"},
       {[](S& s) { s.num_threads = -1; }, "--num-threads"},
+      {[](S& s) { s.num_threads = 100000; }, "--num-threads is 100000, expected at most"},
+      {[](S& s) { s.seq_length = std::int64_t{1} << 62; }, "--seq-length is 4611686018427387904"},
+      {[](S& s) { s.num_layers = 1000000000000; },
+       "--num-layers is 1000000000000, expected at most"},
+      {[](S& s) { s.micro_batch_size = s.global_batch_size = std::int64_t{1} << 62; },
+       "--micro-batch-size is"},
+      {[](S& s) { s.global_batch_size = std::int64_t{1} << 62; }, "--global-batch-size is"},
+      {[](S& s) { s.max_position_embeddings = std::int64_t{1} << 62; },
+       "--max-position-embeddings is"},
+      {[](S& s) { s.kv_channels = std::int64_t{1} << 62; }, "--kv-channels is"},
+      {[](S& s) {
+         s.group_query_attention = true;
+         s.num_query_groups = 3;
+       },
+       "--num-attention-heads 4 is not a multiple of --num-query-groups 3"},
+      {[](S& s) { s.norm_epsilon = 0.0; }, "--norm-epsilon"},
+      {[](S& s) { s.init_method_std = -0.1; }, "--init-method-std"},
       {[](S& s) { s.seed = -1; }, "--seed"}};
   for (const auto& [spoil, part] : cases) {
     EXPECT_NE(message(spoil).find(part), std::string::npos) << part << " in: " << message(spoil);

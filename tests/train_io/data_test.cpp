@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -65,6 +67,14 @@ TEST(TokenSource, UnusableFilesAreRefusedWithAWayOut) {
   const TokenSource source = TokenSource::from_text_file(folder / "text.txt");
   EXPECT_EQ(source.size(), 3);
   EXPECT_EQ(source.tokens()[0], 0xC3);
+}
+
+// labels: T17 train.TokenSource
+TEST(TokenSource, APipeWithoutAWriterIsRefusedInsteadOfWaitedFor) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_TRUE(mentions(
+      message_of<IOError>([&] { (void)TokenSource::from_text_file(folder / "pipe"); }), "pipe"));
 }
 
 // labels: T17 train.TokenSource

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ int run(const Action& action) {
     return tell(error.what(), kFailedWhileWorking);
   } catch (const Error& error) {
     return tell(error.what(), kBadInput);
+  } catch (const std::bad_alloc&) {
+    return tell("out of memory; use a smaller micro-batch, sequence or model", kFailedWhileWorking);
   } catch (const std::exception& error) {
     return tell(error.what(), kFailedWhileWorking);
   }

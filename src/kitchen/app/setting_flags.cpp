@@ -1,7 +1,9 @@
 #include "kitchen/app/setting_flags.h"
 
 #include "kitchen/base/error.h"
+#include "kitchen/base/logger.h"
 #include "kitchen/base/nearest_name.h"
+#include "kitchen/base/rethrow.h"
 #include "kitchen/config/config_value.h"
 #include "kitchen/config/yaml.h"
 #include "kitchen/train/durable_file.h"
@@ -9,15 +11,28 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 
 namespace kitchen::app {
 
 namespace {
 
-std::string flag_of(const train::Setting& setting) { return std::string("--") + setting.name; }
+std::string flag_of(const train::Setting& setting) {
+  return std::string("--") + setting.name;
+}
 
-bool is_hidden(const train::Setting& setting) { return std::string(setting.name) == "precision"; }
+bool is_hidden(const train::Setting& setting) {
+  return std::string(setting.name) == "precision";
+}
+
+/// The parser turns what does not fit 64 bits into the nearest number, without a word.
+std::string out_of_range(const std::string& text) {
+  errno = 0;
+  (void)std::strtoll(text.c_str(), nullptr, 10);
+  return errno == ERANGE ? "'" + text + "' does not fit a whole number of 64 bits" : std::string();
+}
 
 void declare_one(CLI::App& app, const train::Setting& setting, train::TrainSettings& target) {
   if (is_hidden(setting)) return;
@@ -32,6 +47,7 @@ void declare_one(CLI::App& app, const train::Setting& setting, train::TrainSetti
       },
       setting.member);
   option->group(setting.section);
+  if (option->get_type_name() == "INT") option->check(CLI::Validator(&out_of_range, ""));
   const std::string shown = train::setting_text(target, setting);
   if (shown != "null" && shown != "false" && shown != "\"\"") option->default_str(shown);
 }
@@ -39,6 +55,17 @@ void declare_one(CLI::App& app, const train::Setting& setting, train::TrainSetti
 void copy_member(const train::Setting& setting, const train::TrainSettings& from,
                  train::TrainSettings& to) {
   std::visit([&](auto member) { to.*member = from.*member; }, setting.member);
+}
+
+void read_saved_settings(const std::string& path, train::TrainSettings& settings) {
+  try {
+    train::update_from_json(settings, train::read_file(path));
+  } catch (const Error& error) {
+    rethrow_with_suffix(error,
+                        "; in " + path +
+                            ". Put the file back as the run wrote it: the entry \"config\" of "
+                            "a checkpoint's index.json holds the same settings");
+  }
 }
 
 }  // namespace
@@ -51,32 +78,39 @@ void SettingFlags::declare(CLI::App& app) {
       ->group("precision");
   app.add_flag("--fp32", fp32_, "float32 parameters and activations")->group("precision");
   app.add_flag("--fp16", fp16_, "not available: needs loss scaling")->group("precision");
-  app.add_option("--yaml-cfg", yaml_cfg_, "YAML file of settings (num_layers: 4); flags win over it")
+  app.add_option("--yaml-cfg", yaml_cfg_,
+                 "YAML file of settings (num_layers: 4); flags win over it")
       ->group("run");
 }
 
 train::TrainSettings SettingFlags::resolve() const {
   const train::TrainSettings& given = given_[0];
   if (fp16_) {
-    throw NotImplementedError("--fp16: training in float16 needs loss scaling, which is not available; use "
-                              "--bf16 or --fp32");
+    throw NotImplementedError(
+        "--fp16: training in float16 needs loss scaling, which is not available; use "
+        "--bf16 or --fp32");
   }
   if (bf16_ && fp32_) throw ValueError("--bf16 and --fp32 exclude each other; choose one");
   train::TrainSettings settings = defaults_;
   if (given.resume) {
-    if (given.run_dir.empty()) throw ValueError("--resume needs --run-dir, the folder of the run to go on with");
+    if (given.run_dir.empty())
+      throw ValueError("--resume needs --run-dir, the folder of the run to go on with");
     const std::string path = train::RunFolder::open(given.run_dir, /*resume=*/true).config_path();
     if (std::filesystem::exists(path)) {
-      train::update_from_json(settings, train::read_file(path));
+      read_saved_settings(path, settings);
       settings.exit_interval = std::nullopt;  // belongs to the command that stopped the run
+    } else {
+      logger().warning(path +
+                       ": missing; the settings of the run are taken from this command line alone");
     }
   }
   if (!yaml_cfg_.empty()) {
-    train::update_from_config(
-        settings, parse_yaml_mapping_file(yaml_cfg_, "settings such as num_layers: 4"));
+    train::update_from_config(settings,
+                              parse_yaml_mapping_file(yaml_cfg_, "settings such as num_layers: 4"));
   }
   for (const train::Setting& setting : train::setting_table()) {
-    if (!is_hidden(setting) && app_->count(flag_of(setting)) > 0) copy_member(setting, given, settings);
+    if (!is_hidden(setting) && app_->count(flag_of(setting)) > 0)
+      copy_member(setting, given, settings);
   }
   if (bf16_) settings.precision = "bf16";
   if (fp32_) settings.precision = "fp32";

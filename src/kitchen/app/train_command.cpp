@@ -2,6 +2,7 @@
 #include "kitchen/app/device.h"
 #include "kitchen/app/exit_status.h"
 #include "kitchen/app/setting_flags.h"
+#include "kitchen/base/error.h"
 #include "kitchen/train/progress.h"
 #include "kitchen/train/trainer.h"
 
@@ -16,13 +17,22 @@ namespace kitchen::app {
 
 namespace {
 
+/// Once the training runs, a file that cannot be written is a failure and no longer bad input.
+train::RunEnd run_to_end(train::Trainer& trainer) {
+  try {
+    return trainer.run();
+  } catch (const IOError& error) {
+    throw RuntimeError(error.what());
+  }
+}
+
 int train_run(const SettingFlags& flags) {
   const train::TrainSettings settings = flags.resolve();
   const ContextPtr context = make_context(settings.backend, settings.num_threads);
   const train::TrainerOutput output{&std::cout, isatty(STDOUT_FILENO) == 1,
                                     train::terminal_width(STDOUT_FILENO)};
   train::Trainer trainer(settings, context, output);
-  switch (trainer.run()) {
+  switch (run_to_end(trainer)) {
     case train::RunEnd::interrupted: return kInterrupted;
     case train::RunEnd::finished:
     case train::RunEnd::exit_interval:

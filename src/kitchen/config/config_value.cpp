@@ -178,7 +178,15 @@ std::string ConfigValue::repr() const {
 }
 
 std::string describe(const ConfigValue& value) {
-  return value.repr() + " (" + value.type_name() + ")" + in_parentheses(value.location());
+  constexpr std::size_t kLongest = 200;  // a message is for a person
+  std::string text = value.repr();
+  if (text.size() > kLongest) {
+    std::size_t end = kLongest;
+    const auto continues = [&] { return (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U; };
+    while (end > 0 && continues()) --end;  // never inside a UTF-8 character
+    text = text.substr(0, end) + "...";
+  }
+  return text + " (" + value.type_name() + ")" + in_parentheses(value.location());
 }
 
 }  // namespace kitchen

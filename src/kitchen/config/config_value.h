@@ -118,7 +118,7 @@ inline bool operator!=(const ConfigDict& a, const ConfigDict& b) {
   return !(a == b);
 }
 
-/// `"two" (string)` with its location: the "found" part of a message.
+/// `"two" (string)` with its location: the "found" part of a message. A long value is cut at 200 bytes.
 std::string describe(const ConfigValue& value);
 
 }  // namespace kitchen

@@ -215,7 +215,9 @@ std::optional<LoadedCheckpoint> open_latest_checkpoint(const std::string& root) 
     }
   }
   if (refused.empty()) return std::nullopt;
-  throw RuntimeError(fmt::format("{}: no checkpoint can be loaded:{}", root, indented(refused)));
+  throw RuntimeError(fmt::format("{}: no checkpoint can be loaded:{}\nPut an intact copy back, or start anew in another "
+                  "--run-dir",
+                  root, indented(refused)));
 }
 
 }  // namespace kitchen::train

@@ -35,7 +35,8 @@ std::string folder_of(const std::string& path) {
 }  // namespace
 
 FileReader::FileReader(std::string path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe without a writer would block open() for ever.
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) throw_io(path_, "open for reading", errno);
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;

@@ -118,6 +118,16 @@ void require_positive(const char* flag, std::int64_t value) {
                          ", expected a positive number");
 }
 
+/// Far above any model of one machine, and low enough that products of two sizes fit 64 bits.
+constexpr std::int64_t kLargestSize = std::int64_t{1} << 31;
+constexpr std::int64_t kMostThreads = 1024;
+
+void require_size(const char* flag, std::int64_t value) {
+  require_positive(flag, value);
+  require(value <= kLargestSize, std::string("--") + flag + " is " + std::to_string(value) +
+                                     ", expected at most " + std::to_string(kLargestSize));
+}
+
 void require_probability(const char* flag, double value) {
   require(value >= 0.0 && value < 1.0, std::string("--") + flag + " is " + std::to_string(value) +
                                            ", expected a probability in [0, 1)");
@@ -130,6 +140,37 @@ void require_finite(const TrainSettings& settings) {
     require(std::isfinite(settings.**member),
             std::string("--") + setting.name + " is not finite, expected a number");
   }
+}
+
+void validate_sizes(const TrainSettings& s) {
+  require_size("num-layers", s.num_layers);
+  require_size("hidden-size", s.hidden_size);
+  require_size("num-attention-heads", s.num_attention_heads);
+  require_size("seq-length", s.seq_length);
+  require_size("micro-batch-size", s.micro_batch_size);
+  require_size("vocab-size", s.vocab_size);
+  if (s.ffn_hidden_size) require_size("ffn-hidden-size", *s.ffn_hidden_size);
+  if (s.kv_channels) require_size("kv-channels", *s.kv_channels);
+  if (s.num_query_groups) require_size("num-query-groups", *s.num_query_groups);
+  if (s.max_position_embeddings) {
+    require_size("max-position-embeddings", *s.max_position_embeddings);
+  }
+  // Zero and below are judged beside the micro batch.
+  require(s.global_batch_size <= kLargestSize,
+          "--global-batch-size is " + std::to_string(s.global_batch_size) + ", expected at most " +
+              std::to_string(kLargestSize));
+  require(s.kv_channels || s.hidden_size % s.num_attention_heads == 0,
+          "--hidden-size " + std::to_string(s.hidden_size) + " is not divisible by " +
+              "--num-attention-heads " + std::to_string(s.num_attention_heads) +
+              "; choose sizes that fit or set --kv-channels");
+  require(!s.num_query_groups || s.group_query_attention,
+          "--num-query-groups needs --group-query-attention");
+  require(!s.group_query_attention || s.num_query_groups,
+          "--group-query-attention takes no value; use --num-query-groups N beside it");
+  require(!s.num_query_groups || s.num_attention_heads % *s.num_query_groups == 0,
+          "--num-attention-heads " + std::to_string(s.num_attention_heads) +
+              " is not a multiple of --num-query-groups " +
+              std::to_string(s.num_query_groups.value_or(0)));
 }
 
 void validate_optimizer(const TrainSettings& s) {
@@ -192,30 +233,14 @@ void update_from_config(TrainSettings& settings, const ConfigDict& values) {
 
 void validate(const TrainSettings& s) {
   require_finite(s);
-  require_positive("num-layers", s.num_layers);
-  require_positive("hidden-size", s.hidden_size);
-  require_positive("num-attention-heads", s.num_attention_heads);
-  require_positive("seq-length", s.seq_length);
-  require_positive("micro-batch-size", s.micro_batch_size);
+  validate_sizes(s);
   require_positive("train-iters", s.train_iters);
   require_positive("log-interval", s.log_interval);
-  require_positive("vocab-size", s.vocab_size);
   require_positive("eval-iters", s.eval_iters);
-  if (s.ffn_hidden_size) require_positive("ffn-hidden-size", *s.ffn_hidden_size);
-  if (s.kv_channels) require_positive("kv-channels", *s.kv_channels);
-  if (s.num_query_groups) require_positive("num-query-groups", *s.num_query_groups);
   if (s.exit_interval) require_positive("exit-interval", *s.exit_interval);
   if (s.save_interval) require_positive("save-interval", *s.save_interval);
   require(s.eval_interval >= 0, "--eval-interval is negative; 0 validates at the end only");
   require(s.keep_checkpoints >= 0, "--keep-checkpoints is negative; 0 keeps all");
-  require(s.kv_channels || s.hidden_size % s.num_attention_heads == 0,
-          "--hidden-size " + std::to_string(s.hidden_size) + " is not divisible by " +
-              "--num-attention-heads " + std::to_string(s.num_attention_heads) +
-              "; choose sizes that fit or set --kv-channels");
-  require(!s.num_query_groups || s.group_query_attention,
-          "--num-query-groups needs --group-query-attention");
-  require(!s.group_query_attention || s.num_query_groups,
-          "--group-query-attention takes no value; use --num-query-groups N beside it");
   require_probability("hidden-dropout", s.hidden_dropout);
   require_probability("attention-dropout", s.attention_dropout);
   require(s.precision == "bf16" || s.precision == "fp32",
@@ -232,6 +257,11 @@ void validate(const TrainSettings& s) {
           "--normalization is '" + s.normalization + "', expected LayerNorm or RMSNorm");
   require(s.sample_tokens >= 0, "--sample-tokens is negative; 0 writes no samples");
   require(s.num_threads >= 0, "--num-threads is negative; 0 takes all cores");
+  require(s.num_threads <= kMostThreads,
+          "--num-threads is " + std::to_string(s.num_threads) + ", expected at most " +
+              std::to_string(kMostThreads) + "; 0 takes all cores");
+  require(s.norm_epsilon > 0.0, "--norm-epsilon is not above 0");
+  require(s.init_method_std >= 0.0, "--init-method-std is negative");
   validate_positions(s);
   validate_optimizer(s);
   require(s.seed >= 0, "--seed is negative");

@@ -59,11 +59,12 @@ void Trainer::save() {
   std::vector<Tensor> weights;
   for (const NamedTensor& parameter : optimizer_->parameters()) weights.push_back(parameter.tensor);
   if (!std::isfinite(ops::sum_squares(weights).to_vector<float>().at(0))) {
-    throw RuntimeError(
-        fmt::format("step {}: the weights are not finite, so no checkpoint was written; the last "
-                    "good one stays in "
-                    "{}",
-                    step_, folder_->checkpoint_path()));
+    throw RuntimeError(fmt::format(
+        "step {}: the weights are not finite, so no checkpoint was written; {}", step_,
+        saved_step_ > 0 ? fmt::format("the last good one, of step {}, stays in {}", saved_step_,
+                                      folder_->checkpoint_path())
+                        : "no earlier one exists: start anew in another --run-dir with a "
+                          "lower --lr"));
   }
   state_.capture_rng();
   CheckpointState state;
