@@ -2,6 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
+#include "kitchen/recipes/predefined.h"
 #include "support/expect_error.h"
 #include "train/tiny_run.h"
 
