@@ -387,16 +387,35 @@ TEST_F(KitchenAttentionNumerics, GradientsOffGiveTheSameOutput) {
   }
 }
 
-// labels: KitchenFlashAttention.forward A11
-TEST_F(KitchenAttentionNumerics, TheFutureDoesNotReachFlashAttention) {
-  const auto core = make_core<Flash>({}, flash_recipe("triton_fa_bf16_for_all_base_2"));
-  AttentionInputs in = attention_inputs(context, {}, 64, 1);
-  const autograd::NoGradGuard guard;
-  const Tensor before = core->forward(in.q, in.k, in.v, {});
-  ops::fill_inplace(in.v.slice(0, 40, 1), 1000.0f);
-  const Tensor after = core->forward(in.q, in.k, in.v, {});
-  EXPECT_TRUE(same_bits(before.slice(0, 0, 40), after.slice(0, 0, 40)));
-  EXPECT_FALSE(same_bits(before.slice(0, 40, 1), after.slice(0, 40, 1)));
+// labels: KitchenFlashAttention.forward KitchenDotProductAttention.forward A11 recipe_1 recipe_6001
+TEST_F(KitchenAttentionNumerics, TheFutureReachesAnOutputThroughScalesOnly) {
+  CoreSettings s;
+  s.bf16 = true;
+  AttentionInputs in = attention_inputs(context, s, 64, 1);
+  AttentionInputs changed = in;
+  changed.v = ops::scale(in.v, 1.0f);  // a copy
+  ops::fill_inplace(changed.v.slice(0, 40, 1), 1000.0f);
+  /// Tokens before 40 whose outputs keep their bits when the value of token 40 changes.
+  const auto unchanged = [&](modules::ForwardAttention& core) {
+    const autograd::NoGradGuard guard;
+    const Tensor before = core.forward(in.q, in.k, in.v, {});
+    const Tensor after = core.forward(changed.q, changed.k, changed.v, {});
+    EXPECT_FALSE(same_bits(before.slice(0, 40, 1), after.slice(0, 40, 1)));
+    std::int64_t count = 0;
+    while (count < 40 && same_bits(before.slice(0, count, 1), after.slice(0, count, 1))) ++count;
+    return count;
+  };
+  const auto unfused = [&](const char* name) {
+    return make_core<Sdpa>(s, testing::quantization("QAttentionRecipe", "recipe", name));
+  };
+  for (const char* name : {"triton_fa_bf16_for_all_base_2", "triton_fa_bf16_for_all_natural"}) {
+    EXPECT_EQ(unchanged(*make_core<Flash>(s, flash_recipe(name))), 40) << name;
+  }
+  EXPECT_EQ(unchanged(*unfused("bf16")), 40);
+  // One scale a head sees all tokens; a block of 32 of V sees tokens 32 to 63.
+  EXPECT_LT(unchanged(*make_core<Flash>(s, flash_recipe("fa_fp8_e4m3_base_2"))), 32);
+  EXPECT_LT(unchanged(*unfused("fp8_cs")), 32);
+  EXPECT_EQ(unchanged(*unfused("mxfp8_emulation")), 32);
 }
 
 }  // namespace

@@ -203,9 +203,13 @@ TEST_F(Flash, FinishInitRefusesWhatTheKernelLacks) {
   EXPECT_TRUE(throws<NotImplementedError>([&] { finish(0.0, "cross"); }, {"cross"}));
   EXPECT_TRUE(throws<ValueError>([&] { finish(0.0, "sideways"); }, {"sideways", "'self'"}));
   const auto keep = make_core<KitchenFlashAttention>({}, recipe);
-  EXPECT_TRUE(throws<NotImplementedError>(
-      [&] { keep->finish_init(testing::flash_recipe("fa_fp8_e4m3_base_2", "other")); }, {"e4m3@e4m3"}));
+  const auto fp8 = testing::flash_recipe("fa_fp8_e4m3_base_2", "other");
+  keep->geometry.attention_dropout = 0.25;
+  EXPECT_TRUE(throws<NotImplementedError>([&] { keep->finish_init(fp8); }, {"attention_dropout"}));
   EXPECT_EQ(keep->kitchen_quant_params->match_input.module_path, "core") << "nothing changed";
+  keep->geometry.attention_dropout = 0.0;
+  keep->finish_init(fp8);
+  EXPECT_EQ(keep->flash_attention_module->options().module, "other");
 }
 
 // labels: KitchenFlashAttention.forward D24

@@ -5,6 +5,7 @@
 #include "kitchen/modules/kitchen_flash_attention_module.h"
 #include "kitchen/modules/quantized_bmm.h"
 #include "kitchen/modules/quantized_operand.h"
+#include "kitchen/ops/quantize.h"
 #include "kitchen/recipes/predefined.h"
 #include "ops_b/attention_oracle.h"
 #include "support/compare.h"
@@ -185,9 +186,98 @@ TEST_F(AttentionModules, FlashModuleRefusesWhatItsKernelDoesNotDo) {
   EXPECT_TRUE(throws<NotImplementedError>([&] { modules::KitchenFlashAttentionModule core(options); },
                                           {"thd"}));
   options.qkv_format = "sbhd";
+  const auto refuses = [&](const QFlashAttentionParams& params, const char* dot, const char* found) {
+    options.qfa_params = std::make_shared<const QFlashAttentionParams>(params);
+    return throws<NotImplementedError>([&] { modules::KitchenFlashAttentionModule core(options); },
+                                       {dot, found, "fa_fp8_e4m3_base_2"});
+  };
+  QFlashAttentionParams fp8 = *get_qfa_params_from_recipe_name("fa_fp8_e4m3_base_2");
+  fp8.dv_dot_precisions = "bf16@bf16";
+  EXPECT_TRUE(refuses(fp8, "dv_dot_precisions", "bf16@bf16"));
+  QFlashAttentionParams mixed;
+  mixed.dk_dot_precisions = "e5m2@e4m3";
+  EXPECT_TRUE(refuses(mixed, "dk_dot_precisions", "e5m2@e4m3"));
+}
+
+// labels: modules.KitchenFlashAttentionModule modules.fp8_flash_attention OperandCallLog
+TEST_F(AttentionModules, Fp8FlashQuantizesEachOperandOnceWithAScaleForEachHead) {
+  struct Log : modules::OperandObserver {
+    std::vector<std::string> seen;
+    void on_quantized(const modules::OperandInfo& info, const Tensor& /*source*/,
+                      const QuantizedMatrix& q) override {
+      seen.push_back(info.module + " " + info.operand + "/" + info.product + " " +
+                     to_string(q.codes.dtype()) + " " + to_string(q.scale_inv.shape()));
+    }
+  } log;
+  modules::FlashAttentionModuleOptions options;
   options.qfa_params = get_qfa_params_from_recipe_name("fa_fp8_e4m3_base_2");
-  EXPECT_TRUE(throws<NotImplementedError>([&] { modules::KitchenFlashAttentionModule core(options); },
-                                          {"qk_dot_precisions", "e4m3@e4m3"}));
+  options.module = "core";
+  modules::KitchenFlashAttentionModule core(options);
+  const modules::OperandObserverScope scope(&log);
+  const Tensor q = leaf({5, 2, 4, 8}, 1);
+  const Tensor k = leaf({5, 2, 2, 8}, 2);
+  const Tensor v = leaf({5, 2, 2, 8}, 3);
+  autograd::backward(core.forward(q, k, v), tensor({5, 2, 32}, 4));
+  // Two batch indices; query heads keep their own scales though they share keys.
+  EXPECT_EQ(log.seen, (std::vector<std::string>{"core q/qk float8_e4m3 [2, 4, 1, 1]",
+                                                "core k/qk float8_e4m3 [2, 2, 1, 1]",
+                                                "core v/pv float8_e4m3 [2, 2, 1, 1]",
+                                                "core dO/dp float8_e5m2 [2, 4, 1, 1]"}));
+  EXPECT_EQ(autograd::grad_of(q).shape(), q.shape());
+  EXPECT_EQ(autograd::grad_of(k).shape(), k.shape());
+}
+
+// labels: QuantizedBMM recipe_1 recipe_6001
+TEST_F(AttentionModules, ProductsOfEveryRecipeEqualThoseOfTheDequantizedOperands) {
+  struct Captured : modules::OperandObserver {
+    std::vector<Tensor> operands;
+    void on_quantized(const modules::OperandInfo& /*info*/, const Tensor& /*source*/,
+                      const QuantizedMatrix& q) override {
+      operands.push_back(ops::dequantize(q, DType::float32));
+    }
+  };
+  /// alpha·x·yᵀ in fp64, x [2, m, r], y [2, n, r].
+  const auto product = [](const Tensor& x, const Tensor& y, double alpha) {
+    std::vector<double> out;
+    const std::vector<double> a = values_of(x);
+    const std::vector<double> b = values_of(y);
+    const auto m = static_cast<std::size_t>(x.dim(1));
+    const auto n = static_cast<std::size_t>(y.dim(1));
+    const auto r = static_cast<std::size_t>(x.dim(2));
+    for (std::size_t row = 0; row < 2 * m; ++row) {
+      for (std::size_t col = 0; col < n; ++col) {
+        double sum = 0.0;
+        const std::size_t other = row / m * n + col;
+        for (std::size_t i = 0; i < r; ++i) sum += a[row * r + i] * b[other * r + i];
+        out.push_back(alpha * sum);
+      }
+    }
+    return out;
+  };
+  for (const auto& recipe : predefined_attention_recipes()) {
+    for (const bool is_bmm2 : {false, true}) {
+      SCOPED_TRACE(recipe->name);
+      Captured log;
+      const modules::OperandObserverScope scope(&log);
+      const Tensor a = leaf({2, 33, 37}, 1);
+      const Tensor b = leaf({2, 37, 41}, 2);
+      const Tensor g = tensor({2, 33, 41}, 3);
+      const Tensor out = QuantizedBMM::apply(a, b, 0.25f, is_bmm2, true, 1, recipe);
+      autograd::backward(out, g);
+      std::vector<Tensor> x = log.operands;
+      if (x.empty()) {  // Recipe 1 keeps the operands as they are.
+        const Tensor p = a.detach();
+        const Tensor q = b.detach();
+        x = {p, q.transpose(1, 2), g, q, g.transpose(1, 2), p.transpose(1, 2)};
+      }
+      ASSERT_EQ(x.size(), 6u);
+      // 41 fp32 additions of terms below 4 in size: 41·41·4·2^-24 < 5e-4.
+      EXPECT_TRUE(close(product(x[0], x[1], 0.25), values_of(out.detach()), 5e-4, 0.0));
+      EXPECT_TRUE(close(product(x[2], x[3], 0.25), values_of(autograd::grad_of(a)), 5e-4, 0.0));
+      const Tensor db = autograd::grad_of(b).transpose(1, 2);
+      EXPECT_TRUE(close(product(x[4], x[5], 0.25), values_of(db), 5e-4, 0.0));
+    }
+  }
 }
 
 // labels: QuantizedBMM OperandCallLog

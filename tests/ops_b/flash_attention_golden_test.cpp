@@ -1,4 +1,5 @@
-#include "kitchen/ops/flash_attention.h"
+#include "kitchen/ops/flash_attention_fp8.h"
+#include "kitchen/ops/quantize.h"
 #include "ops_b/test_tensors.h"
 
 #include <gtest/gtest.h>
@@ -112,6 +113,38 @@ TEST(FlashAttentionGolden, Float32MatchesTheExactOutputs) {
     // Only fp32 round-off is left: (100 units)² is far below 1e-10.
     expect_outputs(&exact, run(DType::float32, natural_exp, scale), 1e-10);
   }
+}
+
+// labels: ops.flash_attention_fp8 golden.attention
+TEST(FlashAttentionGolden, Fp8MatchesTheModelledOutputs) {
+  int num_cases = 0;
+  for (const json& entry : golden().at("cases")) {
+    if (entry.at("name") != "fa_fp8_e4m3_base_2") continue;
+    ++num_cases;
+    // Operands of one context: codes, outputs and gradients meet in one call.
+    const ContextPtr context = poisoned_context();
+    const auto codes = [&](const char* name, const char* scheme) {
+      return ops::quantize(operand(context, name, DType::bfloat16).permute({1, 2, 0, 3}),
+                           quantize_spec_from_scheme_name(scheme));
+    };
+    const QuantizedMatrix q = codes("q", "tensor_e4m3");
+    const QuantizedMatrix k = codes("k", "tensor_e4m3");
+    const QuantizedMatrix v = codes("v", "tensor_e4m3");
+    ops::FlashAttentionOptions options;
+    options.scale = static_cast<float>(numbers(entry.at("softmax_scale"), 8)[0]);
+    const ops::FlashAttentionResult r =
+        ops::flash_attention_fp8_forward(q, k, v, DType::bfloat16, options);
+    const ops::FlashAttentionGradients g = ops::flash_attention_fp8_backward(
+        operand(context, "do", DType::bfloat16), codes("do", "tensor_e5m2"), q, k, v, r.o, r.lse,
+        options);
+    const Outputs got{r.o, g.dq, g.dk, g.dv, r.lse};
+    // 48 keys are one block, so the rounding points are the model's: flips alone, S8.5 allows 1e-3.
+    expect_outputs([&](const std::string& output) { return modelled(entry, output); }, got, 1e-3);
+    expect_outputs(&exact, got, 2e-2);
+    EXPECT_TRUE(
+        close(numbers(entry.at("lse_natural_f32"), 8), values_of(got.lse), 32 * 16 * kUnit32, 0.0));
+  }
+  EXPECT_EQ(num_cases, 1);
 }
 
 }  // namespace

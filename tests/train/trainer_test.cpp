@@ -2,6 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
+#include "kitchen/recipes/predefined.h"
 #include "support/expect_error.h"
 #include "train/tiny_run.h"
 
@@ -254,6 +255,38 @@ TEST(Trainer, LossFallsUnderRecipesAndAttentions) {
     if (c.recipe == 1 && std::string(c.attention) == "sdpa") plain_loss = last;
     // The recipes start from the same weights and read the same batches.
     EXPECT_NEAR(last, plain_loss, 0.05) << c.recipe << " " << c.attention;
+  }
+}
+
+// labels: train.Trainer QFlashAttentionParams QAttentionParams recipe_1 recipe_6001
+TEST(Trainer, LossFallsUnderEveryAttentionRecipe) {
+  struct Case {
+    std::string part;
+    const char* backend;
+  };
+  std::vector<Case> cases;
+  for (const auto& recipe : predefined_flash_recipes()) {
+    cases.push_back({"QFlashAttentionParams, recipe_name: " + recipe->name, "fa"});
+  }
+  for (const auto& recipe : predefined_attention_recipes()) {
+    cases.push_back({"QAttentionRecipe, recipe: " + recipe->name, "sdpa"});
+  }
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.part);
+    TinyRun run;
+    run.settings.train_iters = 40;
+    run.settings.use_kitchen_attention = true;
+    run.settings.kitchen_attention_backend = c.backend;
+    const std::string file = run.folder() / "recipe.yaml";
+    testing::spit(file, "configs:\n  both:\n    kitchen_config_type: CompoundParams\n    configs:\n"
+                        "      - {kitchen_config_type: QLinearParams, recipe_idx: 1}\n"
+                        "      - {kitchen_config_type: " + c.part + "}\n"
+                        "matchers:\n  all: {type: glob, pattern: \"*\", config: both, enabled: true}\n");
+    run.settings.kitchen_config_file = file;
+    EXPECT_EQ(run.run(), RunEnd::finished);
+    EXPECT_NEAR(run.lines().front()["train_loss"].get<double>(), std::log(128.0), 0.1);
+    EXPECT_LT(run.lines().back()["val_loss"].get<double>(), 3.0);  // letters alone give 2.8
+    EXPECT_LE(run.peak_bytes, run.planned_bytes * 11 / 10);
   }
 }
 

@@ -189,6 +189,7 @@ std::string explain(const QFlashAttentionParams& params) {
     text +=
         fmt::format("  p            multiplied by {} before its cast; rounded to nearest even\n",
                     params.p_scale);
+    text += "  causality    the scale sees the future: it comes from all tokens of a head\n";
     text += "  native on    fp8 tensor cores (sm_89, sm_90, sm_100)\n";
   } else {
     text += "  scales       none; 16 bits an element\n";

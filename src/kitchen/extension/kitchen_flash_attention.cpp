@@ -52,6 +52,7 @@ void KitchenFlashAttention::finish_init(
   options.layer_number = geometry.layer_number;
   options.attention_type = attention_type;
   options.qfa_params = params.qfa_params;
+  options.module = params.match_input.module_path;
   flash_attention_module = std::make_shared<modules::KitchenFlashAttentionModule>(options);
   register_child("flash_attention_module", flash_attention_module);
   kitchen_quant_params = params;

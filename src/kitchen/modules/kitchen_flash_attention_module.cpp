@@ -4,6 +4,7 @@
 #include "kitchen/autograd/view_functions.h"
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
+#include "kitchen/modules/fp8_flash_attention.h"
 #include "kitchen/recipes/predefined.h"
 
 #include <utility>
@@ -12,10 +13,38 @@ namespace kitchen::modules {
 
 namespace {
 
-void require_bf16(const char* dot, const std::string& precisions) {
-  if (precisions == "bf16@bf16") return;
-  throw NotImplementedError(std::string("KitchenFlashAttentionModule: ") + dot + " is '" + precisions +
-                            "'; only bf16@bf16 has a kernel");
+using Dot = std::string QFlashAttentionParams::*;
+
+struct NamedDot {
+  const char* name;
+  Dot dot;
+  const char* fp8;  ///< its precisions in the fp8 kernel (numerics.md S7.4)
+};
+
+constexpr NamedDot kDots[] = {
+    {"qk_dot_precisions", &QFlashAttentionParams::qk_dot_precisions, "e4m3@e4m3"},
+    {"pv_dot_precisions", &QFlashAttentionParams::pv_dot_precisions, "e4m3@e4m3"},
+    {"dv_dot_precisions", &QFlashAttentionParams::dv_dot_precisions, "e4m3@e5m2"},
+    {"dp_dot_precisions", &QFlashAttentionParams::dp_dot_precisions, "e5m2@e4m3"},
+    {"dq_dot_precisions", &QFlashAttentionParams::dq_dot_precisions, "e5m2@e4m3"},
+    {"dk_dot_precisions", &QFlashAttentionParams::dk_dot_precisions, "e5m2@e4m3"},
+};
+
+bool is_fp8(const QFlashAttentionParams& params) {
+  return params.qk_dot_precisions != "bf16@bf16";
+}
+
+/// The first product tells which kernel is meant; the others must agree with it.
+void require_kernel(const QFlashAttentionParams& params) {
+  for (const NamedDot& dot : kDots) {
+    const std::string expected = is_fp8(params) ? dot.fp8 : "bf16@bf16";
+    const std::string& found = params.*dot.dot;
+    if (found == expected) continue;
+    throw NotImplementedError(std::string("KitchenFlashAttentionModule: ") + dot.name + " is '" +
+                              found + "', expected '" + expected +
+                              "'; kernels exist for bf16@bf16 in all products and for the fp8 "
+                              "precisions of fa_fp8_e4m3_base_2");
+  }
 }
 
 }  // namespace
@@ -34,18 +63,13 @@ KitchenFlashAttentionModule::KitchenFlashAttentionModule(FlashAttentionModuleOpt
     throw NotImplementedError("KitchenFlashAttentionModule: qkv_format is '" + options_.qkv_format +
                               "'; only 'sbhd' is supported");
   }
-  const QFlashAttentionParams& params = *options_.qfa_params;
-  require_bf16("qk_dot_precisions", params.qk_dot_precisions);
-  require_bf16("pv_dot_precisions", params.pv_dot_precisions);
-  require_bf16("dv_dot_precisions", params.dv_dot_precisions);
-  require_bf16("dp_dot_precisions", params.dp_dot_precisions);
-  require_bf16("dq_dot_precisions", params.dq_dot_precisions);
-  require_bf16("dk_dot_precisions", params.dk_dot_precisions);
+  require_kernel(*options_.qfa_params);
 }
 
 Tensor KitchenFlashAttentionModule::forward(const Tensor& query, const Tensor& key,
                                             const Tensor& value) {
-  if (query.dtype() == DType::float32 && !told_float32_) {
+  const QFlashAttentionParams& params = *options_.qfa_params;
+  if (query.dtype() == DType::float32 && !is_fp8(params) && !told_float32_) {
     told_float32_ = true;
     logger().info("KitchenFlashAttentionModule: float32 inputs are computed in float32, not in bf16");
   }
@@ -53,8 +77,11 @@ Tensor KitchenFlashAttentionModule::forward(const Tensor& query, const Tensor& k
   call.scale = static_cast<float>(options_.softmax_scale);
   call.causal = true;
   if (options_.window_size) call.window = *options_.window_size;
-  call.natural_exp = options_.qfa_params->use_natural_transcendental_func;
-  const Tensor out = autograd::flash_attention(query, key, value, call);
+  call.natural_exp = params.use_natural_transcendental_func;
+  call.p_scale = static_cast<float>(params.p_scale);
+  const Tensor out = is_fp8(params)
+                         ? fp8_flash_attention(query, key, value, call, options_.module)
+                         : autograd::flash_attention(query, key, value, call);
   return autograd::reshape(out, {out.dim(0), out.dim(1), out.dim(2) * out.dim(3)});
 }
 

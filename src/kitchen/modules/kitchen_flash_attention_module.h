@@ -25,13 +25,16 @@ struct FlashAttentionModuleOptions {
   std::int64_t layer_number = 1;
   std::string attention_type = "self";
   std::shared_ptr<const QFlashAttentionParams> qfa_params;  ///< null: bf16, base 2
+  std::string module = "KitchenFlashAttentionModule";  ///< path of the layer, for logs and reports
 };
 
 /// Causal flash attention: blocks of keys with a running maximum and sum; only the output and the log-sum-exp
-/// are kept for backward.
+/// are kept for backward. With fp8 precisions q, k and v have one scale a head, computed over all of its tokens, so
+/// that an output depends on later tokens through the scale; bf16 recipes are strictly causal.
 class KitchenFlashAttentionModule : public Module {
  public:
-  /// @throws NotImplementedError for dot precisions other than bf16@bf16, dropout or another format than sbhd.
+  /// @throws NotImplementedError for dropout, another format than sbhd, and dot precisions that are neither all
+  ///         bf16@bf16 nor those of fa_fp8_e4m3_base_2.
   explicit KitchenFlashAttentionModule(FlashAttentionModuleOptions options);
 
   /// query [sq, b, np, hn], key and value [sk, b, ng, hn] -> [sq, b, np·hn]. float32 inputs are computed in

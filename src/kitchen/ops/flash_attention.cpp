@@ -81,13 +81,18 @@ void check_inputs(const char* op, const Tensor& q, const Tensor& k, const Tensor
   require_high_precision(op, "q", q);
   require_same_dtype(op, "k", k, q);
   require_same_dtype(op, "v", v, q);
+  check_flash_attention_shapes(op, q, k, v, options);
+}
+
+}  // namespace
+
+void check_flash_attention_shapes(const char* op, const Tensor& q, const Tensor& k, const Tensor& v,
+                                  const FlashAttentionOptions& options) {
   require_rank_4(op, "q", q);
   require_rank_4(op, "k", k);
   check_heads(op, q, k, v);
   check_options(op, q, k, options);
 }
-
-}  // namespace
 
 FlashAttentionResult flash_attention_forward(const Tensor& q, const Tensor& k, const Tensor& v,
                                              const FlashAttentionOptions& options) {

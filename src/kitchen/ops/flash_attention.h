@@ -22,6 +22,8 @@ struct FlashAttentionOptions {
   /// output is 0).
   std::vector<std::int64_t> cu_seqlens_q;
   std::vector<std::int64_t> cu_seqlens_k;
+  /// Multiplies p before its cast to E4M3, a power of two up to 256. Read on fp8 operands only.
+  float p_scale = 256.0f;
 };
 
 /// Kernel: q, o [sq, b, np, d]; k, v [sk, b, ng, d] (np a multiple of ng; query head h reads key
@@ -71,6 +73,11 @@ struct FlashAttentionGradients {
 /// @source FlashAttention-2, arXiv:2307.08691: online softmax by blocks, backward from log-sum-exp.
 FlashAttentionResult flash_attention_forward(const Tensor& q, const Tensor& k, const Tensor& v,
                                              const FlashAttentionOptions& options);
+
+/// Refuses q [sq, b, np, d], k and v [sk, b, ng, d] of any dtype, and options, that do not fit
+/// together. @throws ValueError as flash_attention_forward.
+void check_flash_attention_shapes(const char* op, const Tensor& q, const Tensor& k, const Tensor& v,
+                                  const FlashAttentionOptions& options);
 
 /// @param dout,o as q; o and lse from the forward call with the same options. Errors as above.
 FlashAttentionGradients flash_attention_backward(const Tensor& dout, const Tensor& q,

@@ -1,5 +1,6 @@
 #include "kitchen/reference/flash_attention_blocks.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace kitchen::reference {
@@ -46,6 +47,13 @@ void zero_unused_rows(const View& out, std::int64_t first_unused) {
   if (count <= 0 || row_bytes == 0) return;
   std::memset(element_at(out.data, out.dtype, first_unused * out.strides[0]), 0,
               static_cast<std::size_t>(count * row_bytes));
+}
+
+void fill_unused_lse(const View& lse, std::int64_t first_unused) {
+  for (std::int64_t row = 0; row < lse.shape[0] * lse.shape[1]; ++row) {
+    float* values = static_cast<float*>(lse.data) + row * lse.shape[2];
+    std::fill(values + first_unused, values + lse.shape[2], -INFINITY);
+  }
 }
 
 }  // namespace kitchen::reference

@@ -2,8 +2,9 @@
 
 #include "kitchen/base/math.h"
 #include "kitchen/base/tensor_view.h"
-#include "kitchen/ops/flash_attention.h"
+#include "kitchen/ops/flash_attention_fp8.h"
 #include "kitchen/reference/block_product.h"
+#include "kitchen/reference/flash_attention_numerics.h"
 #include "kitchen/reference/row_io.h"
 
 #include <algorithm>
@@ -68,11 +69,10 @@ template <class Io>
 struct HeadRows {
   using Storage = typename Io::Storage;
 
-  HeadRows(const void* data, const std::array<std::int64_t, kMaxRank>& strides, std::int64_t first,
-           std::int64_t batch, std::int64_t head)
-      : rows(static_cast<const Storage*>(data) + first * strides[0] + batch * strides[1] +
-             head * strides[2]),
-        stride(strides[0]) {}
+  HeadRows(const ConstView& view, std::int64_t first, std::int64_t batch, std::int64_t head)
+      : rows(static_cast<const Storage*>(view.data) + first * view.strides[0] +
+             batch * view.strides[1] + head * view.strides[2]),
+        stride(view.strides[0]) {}
 
   /// Rows [first, first + count) into out [count, width], columns from d on zero.
   void load(std::int64_t first, std::int64_t count, std::int64_t d, float* out,
@@ -102,26 +102,17 @@ void store_head_row(const float* values, float factor, const View& out, std::int
 void transpose_block(const float* rows, std::int64_t count, std::int64_t width, std::int64_t d,
                      float* columns, std::int64_t column_stride);
 
+/// What turns the products of q's and k's rows into the exponent of p.
+template <bool kNaturalExp>
+float score_factor(float q_factor, float k_factor, float scale) {
+  const float natural = q_factor * k_factor * scale;
+  return kNaturalExp ? natural : natural * kLog2E;
+}
+
 /// Zeros for the tokens past the last offset of a packed [s, 1, heads, d] output.
 void zero_unused_rows(const View& out, std::int64_t first_unused);
 
-/// e^x or 2^x: which of them p is made of.
-template <bool kNaturalExp>
-float power(float x) {
-  return kNaturalExp ? exp_exact(x) : exp2_exact(x);
-}
-
-/// Calls body(io, natural) with the dtype's struct and std::bool_constant of the exponential's
-/// base.
-template <class Body>
-void with_arithmetic(DType dtype, bool natural_exp, Body&& body) {
-  with_io(dtype, [&](auto io) {
-    if (natural_exp) {
-      body(io, std::true_type{});
-    } else {
-      body(io, std::false_type{});
-    }
-  });
-}
+/// -inf for the same tokens of lse [b, heads, s].
+void fill_unused_lse(const View& lse, std::int64_t first_unused);
 
 }  // namespace kitchen::reference

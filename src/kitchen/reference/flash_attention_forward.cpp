@@ -35,6 +35,12 @@ struct Scratch {
   float correction[kQueryBlock];
 };
 
+struct Operands {
+  ops::AttentionRows q, k, v;
+  View o, lse;
+  const ops::FlashAttentionOptions& options;
+};
+
 /// One block of queries of one head.
 struct Task {
   const Segment* segment;
@@ -91,8 +97,9 @@ void scale_and_mask(Scratch& s, const Task& task, const Visibility& visibility,
 }
 
 /// p = exp(t - maximum), rounded for the product with V; the sum keeps fp32.
-template <class Io, bool kNaturalExp>
-void exponentiate(Scratch& s, std::int64_t lanes, std::int64_t num_keys) {
+template <class Numerics>
+void exponentiate(Scratch& s, std::int64_t lanes, std::int64_t num_keys, float p_scale) {
+  constexpr bool kNaturalExp = Numerics::kNaturalExp;
   float block_sum[kQueryBlock] = {};
 #pragma omp simd
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
@@ -107,7 +114,7 @@ void exponentiate(Scratch& s, std::int64_t lanes, std::int64_t num_keys) {
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
       const float p = power<kNaturalExp>(row[lane] - s.shift[lane]);
       block_sum[lane] += p;
-      row[lane] = Io::load(Io::store(p));
+      row[lane] = Numerics::round_p(p, p_scale);
     }
   }
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
@@ -124,13 +131,14 @@ void rescale_output(Scratch& s, std::int64_t num_queries) {
   }
 }
 
-template <class Io, bool kNaturalExp>
-void store_results(Scratch& s, const Task& task, const View& o, const View& lse) {
+template <class Numerics>
+void store_results(Scratch& s, const Task& task, const Operands& op, float value_factor) {
+  const View& lse = op.lse;
   auto* lse_row = static_cast<float*>(lse.data) + task.batch * lse.strides[0] +
                   task.head * lse.strides[1] + task.segment->q_begin + task.first_query;
   for (std::int64_t query = 0; query < task.num_queries; ++query) {
     const float sum = s.sum[query];
-    const float maximum = kNaturalExp ? s.maximum[query] : s.maximum[query] * kLn2;
+    const float maximum = Numerics::kNaturalExp ? s.maximum[query] : s.maximum[query] * kLn2;
     float* row = s.output.data() + query * s.width;
     if (sum == 0.0f) {
       // Not the accumulator: it may hold 0 · NaN of keys of this block that the query does not see.
@@ -140,27 +148,29 @@ void store_results(Scratch& s, const Task& task, const View& o, const View& lse)
       for (std::int64_t c = 0; c < s.width; ++c) row[c] /= sum;
       lse_row[query] = maximum + log_exact(sum);
     }
-    store_head_row<Io>(row, 1.0f, o, task.segment->q_begin + task.first_query + query, task.batch,
-                       task.head);
+    store_head_row<typename Numerics::Output>(row, value_factor, op.o,
+                                              task.segment->q_begin + task.first_query + query,
+                                              task.batch, task.head);
   }
 }
 
-template <class Io, bool kNaturalExp>
-void forward_block(Scratch& s, const Task& task, const ConstView& q, const ConstView& k,
-                   const ConstView& v, const View& o, const View& lse,
-                   const ops::FlashAttentionOptions& options) {
+template <class Numerics>
+void forward_block(Scratch& s, const Task& task, const Operands& op) {
+  using Rows = HeadRows<typename Numerics::Operand>;
   const Segment& segment = *task.segment;
-  const std::int64_t d = q.shape[3];
-  const HeadRows<Io> queries(q.data, q.strides, segment.q_begin, task.batch, task.head);
-  const HeadRows<Io> keys(k.data, k.strides, segment.k_begin, task.batch, task.key_head);
-  const HeadRows<Io> values(v.data, v.strides, segment.k_begin, task.batch, task.key_head);
+  const ops::FlashAttentionOptions& options = op.options;
+  const std::int64_t d = op.q.rows.shape[3];
+  const Rows queries(op.q.rows, segment.q_begin, task.batch, task.head);
+  const Rows keys(op.k.rows, segment.k_begin, task.batch, task.key_head);
+  const Rows values(op.v.rows, segment.k_begin, task.batch, task.key_head);
   queries.load(task.first_query, task.num_queries, d, s.query_rows.data(), s.width);
   transpose_block(s.query_rows.data(), task.num_queries, s.width, d, s.query_columns.data(),
                   kQueryBlock);
   std::fill(s.output.begin(), s.output.end(), 0.0f);
   std::fill(s.maximum, s.maximum + kQueryBlock, -INFINITY);
   std::fill(s.sum, s.sum + kQueryBlock, 0.0f);
-  const float factor = kNaturalExp ? options.scale : options.scale * kLog2E;
+  const float factor = score_factor<Numerics::kNaturalExp>(
+      op.q.factor(task.batch, task.head), op.k.factor(task.batch, task.key_head), options.scale);
   const Visibility visibility(segment, options);
   const std::int64_t last = task.first_query + task.num_queries - 1;
   const std::int64_t end = visibility.keys_of(last).end;
@@ -172,12 +182,13 @@ void forward_block(Scratch& s, const Task& task, const ConstView& q, const Const
     multiply_blocks({count, task.lanes, d, s.keys.data(), s.width, 1, s.query_columns.data(),
                      kQueryBlock, s.scores.data(), kQueryBlock, false});
     scale_and_mask(s, task, visibility, first, count, factor);
-    exponentiate<Io, kNaturalExp>(s, task.lanes, count);
+    exponentiate<Numerics>(s, task.lanes, count, options.p_scale);
     rescale_output(s, task.num_queries);
     multiply_blocks({task.num_queries, s.width, count, s.scores.data(), 1, kQueryBlock,
                      s.values.data(), s.width, s.output.data(), s.width, true});
   }
-  store_results<Io, kNaturalExp>(s, task, o, lse);
+  store_results<Numerics>(
+      s, task, op, op.v.factor(task.batch, task.key_head) * p_factor<Numerics>(options.p_scale));
 }
 
 /// Blocks of queries of all segments, for one head.
@@ -192,10 +203,31 @@ std::vector<Task> query_blocks(const std::vector<Segment>& segments) {
   return tasks;
 }
 
-void fill_unused_lse(const View& lse, std::int64_t first_unused) {
-  for (std::int64_t row = 0; row < lse.shape[0] * lse.shape[1]; ++row) {
-    float* values = static_cast<float*>(lse.data) + row * lse.shape[2];
-    std::fill(values + first_unused, values + lse.shape[2], -INFINITY);
+template <class Numerics>
+void forward_all(const Operands& op) {
+  const ConstView& q = op.q.rows;
+  const ConstView& k = op.k.rows;
+  const std::vector<Segment> segments = segments_of(q, k, op.options);
+  const std::vector<Task> blocks = query_blocks(segments);
+  if (!op.options.cu_seqlens_q.empty()) {
+    zero_unused_rows(op.o, op.options.cu_seqlens_q.back());
+    fill_unused_lse(op.lse, op.options.cu_seqlens_q.back());
+  }
+  const auto num_blocks = static_cast<std::int64_t>(blocks.size());
+  const std::int64_t heads = q.shape[2];
+  const std::int64_t group = heads / k.shape[2];
+  const std::int64_t num_tasks = num_blocks * q.shape[1] * heads;
+#pragma omp parallel if (num_tasks > 1 && score_products(q, k) > kParallelProducts)
+  {
+    Scratch scratch(q.shape[3]);
+#pragma omp for schedule(dynamic)
+    for (std::int64_t index = 0; index < num_tasks; ++index) {
+      Task task = blocks[static_cast<std::size_t>(index % num_blocks)];
+      task.head = index / num_blocks % heads;
+      task.batch = index / num_blocks / heads;
+      task.key_head = task.head / group;
+      forward_block<Numerics>(scratch, task, op);
+    }
   }
 }
 
@@ -203,36 +235,26 @@ void fill_unused_lse(const View& lse, std::int64_t first_unused) {
 
 void flash_attention_forward(const Stream& /*stream*/, ConstView q, ConstView k, ConstView v,
                              View o, View lse, const ops::FlashAttentionOptions& options) {
-  const std::vector<Segment> segments = segments_of(q, k, options);
-  const std::vector<Task> blocks = query_blocks(segments);
-  if (!options.cu_seqlens_q.empty()) {
-    zero_unused_rows(o, options.cu_seqlens_q.back());
-    fill_unused_lse(lse, options.cu_seqlens_q.back());
-  }
-  const auto num_blocks = static_cast<std::int64_t>(blocks.size());
-  const std::int64_t heads = q.shape[2];
-  const std::int64_t group = heads / k.shape[2];
-  const std::int64_t num_tasks = num_blocks * q.shape[1] * heads;
-  with_arithmetic(q.dtype, options.natural_exp, [&](auto io, auto natural) {
-#pragma omp parallel if (num_tasks > 1 && score_products(q, k) > kParallelProducts)
-    {
-      Scratch scratch(q.shape[3]);
-#pragma omp for schedule(dynamic)
-      for (std::int64_t index = 0; index < num_tasks; ++index) {
-        Task task = blocks[static_cast<std::size_t>(index % num_blocks)];
-        task.head = index / num_blocks % heads;
-        task.batch = index / num_blocks / heads;
-        task.key_head = task.head / group;
-        forward_block<decltype(io), decltype(natural)::value>(scratch, task, q, k, v, o, lse,
-                                                              options);
-      }
-    }
-  });
+  const Operands op{{q, {}}, {k, {}}, {v, {}}, o, lse, options};
+  with_numerics<PlainNumerics>(o.dtype, options.natural_exp,
+                               [&](auto numerics) { forward_all<decltype(numerics)>(op); });
+}
+
+void flash_attention_fp8_forward(const Stream& /*stream*/, const ops::AttentionRows& q,
+                                 const ops::AttentionRows& k, const ops::AttentionRows& v, View o,
+                                 View lse, const ops::FlashAttentionOptions& options) {
+  const Operands op{q, k, v, o, lse, options};
+  with_numerics<Fp8Numerics>(o.dtype, options.natural_exp,
+                             [&](auto numerics) { forward_all<decltype(numerics)>(op); });
 }
 
 void register_flash_attention_kernels(Backend& backend) {
   backend.add<ops::FlashAttentionForwardKernel>("blocked", &flash_attention_forward);
   backend.add<ops::FlashAttentionBackwardKernel>("blocked", &flash_attention_backward);
+  backend.add<ops::FlashAttentionFp8ForwardKernel>("blocked", &flash_attention_fp8_forward);
+  backend.add<ops::FlashAttentionFp8BackwardKernel>("blocked", &flash_attention_fp8_backward);
+  backend.add<ops::FlashAttentionFp8ForwardKernel>("exact", &flash_attention_fp8_forward_exact);
+  backend.add<ops::FlashAttentionFp8BackwardKernel>("exact", &flash_attention_fp8_backward_exact);
 }
 
 }  // namespace kitchen::reference

@@ -104,11 +104,6 @@ Amax amax_of_block(const TileValues& values, std::int64_t rows, std::int64_t col
   return amax;
 }
 
-float largest_of_dtype(DType dtype) {
-  if (dtype == DType::bfloat16) return float_from_bits(0x7F7F0000u);
-  return dtype == DType::float16 ? 65504.0f : formats::kFloatMax;
-}
-
 /// Everything that the quantization of a tile reads besides its values.
 struct QuantizeJob {
   ConstView x;
@@ -242,6 +237,11 @@ void store_scales_without_elements(const QuantizeJob& job) {
 }
 
 }  // namespace
+
+float largest_of_dtype(DType dtype) {
+  if (dtype == DType::bfloat16) return float_from_bits(0x7F7F0000u);
+  return dtype == DType::float16 ? 65504.0f : formats::kFloatMax;
+}
 
 void matrix_amax(const Stream& /*stream*/, ConstView x, View amax, const QuantizeSpec& spec) {
   QuantizeSpec free = spec;

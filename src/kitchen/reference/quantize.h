@@ -22,6 +22,9 @@ void quantization_stats(const Stream& stream, ConstView x, const ops::QuantizedV
 /// amax factor.
 float stored_scale(const ops::QuantizedView& x, std::int64_t slice, std::int64_t i, std::int64_t j);
 
+/// The largest finite value of a high-precision dtype: the scale of a tiny amax (S3.1).
+float largest_of_dtype(DType dtype);
+
 /// Whether a kernel may gain from a second thread: the work is large and no parallel region runs.
 bool worth_threads(std::int64_t elements);
 
