@@ -14,6 +14,7 @@
 #include "kitchen/reference/quantize.h"
 #include "kitchen/reference/quantized_gemm.h"
 #include "kitchen/reference/init.h"
+#include "kitchen/reference/scale_layout.h"
 #include "kitchen/reference/optimizer.h"
 
 namespace kitchen::reference {
@@ -32,6 +33,7 @@ void register_reference_kernels(Backend& backend) {
   register_softmax_kernels(backend);
   register_quantize_kernels(backend);
   register_quantized_gemm_kernels(backend);
+  register_scale_layout_kernels(backend);
   register_dropout_kernels(backend);
   register_embedding_kernels(backend);
   register_cross_entropy_kernels(backend);
