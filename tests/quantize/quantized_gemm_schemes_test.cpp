@@ -121,17 +121,15 @@ TEST(QuantizedGemmSchemes, OperandsThatAreNotWhatTheirSpecSaysAreRefused) {
 // labels: ops.quantized_gemm
 TEST(QuantizedGemmSchemes, TheReferenceSumsIntegersExactly) {
   const ContextPtr context = poisoned_context();
-  // 2048 products of 127·127 leave the range in which fp32 holds every integer; one odd one must
-  // still count: 127²·2047 + 126·127 = 33032065 rounds to 33032064 · scales.
-  std::vector<float> x(2048, 127.0f);
-  std::vector<float> y(2048, 127.0f);
-  const QuantizedMatrix a =
-      quantize_as(Tensor::from_vector(context, {1, 2048}, x), "int8_row");
-  y[0] = 126.0f;
-  const QuantizedMatrix b =
-      quantize_as(Tensor::from_vector(context, {1, 2048}, y), "int8_row");
+  // Sums of 128 products are odd, and soon beyond the integers that fp32 holds: adding them in fp32
+  // loses one or more each time. The whole sum is a multiple of 8 below 2^27, and has no error.
+  const std::vector<float> x(8192, 127.0f);
+  std::vector<float> y = x;
+  for (std::size_t i = 0; i < y.size(); i += 128) y[i] = 126.0f;
+  const QuantizedMatrix a = quantize_as(Tensor::from_vector(context, {1, 8192}, x), "int8_row");
+  const QuantizedMatrix b = quantize_as(Tensor::from_vector(context, {1, 8192}, y), "int8_row");
   const Tensor d = ops::quantized_gemm(a, b, DType::float32, {1.0f, Tensor(), "ref32"});
-  EXPECT_EQ(d.to_vector<float>()[0], static_cast<float>(127 * 127 * 2047 + 126 * 127));
+  EXPECT_EQ(d.to_vector<float>()[0], 64.0f * (127 * 127 * 127 + 126 * 127));
 }
 
 }  // namespace
