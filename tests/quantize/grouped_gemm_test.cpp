@@ -36,12 +36,11 @@ struct Schemes {
   const char* w;
   const char* dy;
 };
-const std::vector<Schemes> kSchemes{
-    {"tensor_e4m3", "tensor_e4m3", "tensor_e5m2"},
-    {"row_e4m3", "row_e4m3", "row_e5m2"},
-    {"b1x128_e4m3_pow2", "b128x128_e4m3_pow2", "b1x128_e5m2_pow2"},
-    {"mxfp8_e4m3_row", "mxfp8_e4m3_row", "mxfp8_e5m2_row"},
-    {"nvfp4_row", "nvfp4_2d", "nvfp4_row"}};
+const std::vector<Schemes> kSchemes{{"tensor_e4m3", "tensor_e4m3", "tensor_e5m2"},
+                                    {"row_e4m3", "row_e4m3", "row_e5m2"},
+                                    {"b1x128_e4m3_pow2", "b128x128_e4m3_pow2", "b1x128_e5m2_pow2"},
+                                    {"mxfp8_e4m3_row", "mxfp8_e4m3_row", "mxfp8_e5m2_row"},
+                                    {"nvfp4_row", "nvfp4_2d", "nvfp4_row"}};
 
 struct Layer {
   Tensor x, dy;
@@ -186,8 +185,8 @@ TEST(GroupedQuantizedGemm, EqualsSingleProductsForAnyNumberOfThreads) {
     const std::vector<Tensor> groups = ops::split_groups(y, splits);
     omp_set_num_threads(1);
     for (std::size_t g = 0; g < splits.size(); ++g) {
-      const Tensor one = ops::quantized_gemm(x[g], w[g], DType::bfloat16,
-                                             {1.0f, options.biases[g], ""});
+      const Tensor one =
+          ops::quantized_gemm(x[g], w[g], DType::bfloat16, {1.0f, options.biases[g], ""});
       EXPECT_TRUE(same_bits(one, groups[g])) << threads << " " << g;
     }
   }
@@ -219,8 +218,8 @@ TEST(GroupedGemm, HighPrecisionGroupsEqualSingleProducts) {
   const ContextPtr context = poisoned_context();
   const Splits splits{5, 0, 3, 0};
   const Layer layer = random_layer(context, splits, 32, 64);
-  const std::vector<Tensor> ys = ops::split_groups(
-      ops::grouped_gemm(layer.x, splits, layer.weights, DType::bfloat16), splits);
+  const std::vector<Tensor> ys =
+      ops::split_groups(ops::grouped_gemm(layer.x, splits, layer.weights, DType::bfloat16), splits);
   const std::vector<Tensor> xs = ops::split_groups(layer.x, splits);
   std::vector<Tensor> dw;
   for (std::size_t g = 0; g < 4; ++g) {
@@ -230,8 +229,8 @@ TEST(GroupedGemm, HighPrecisionGroupsEqualSingleProducts) {
   ops::grouped_gemm_wgrad_into(layer.dy, layer.x, splits, dw, false);
   EXPECT_TRUE(same_bits(Tensor::zeros(context, {64, 32}, DType::float32), dw[1]));
   const Tensor dy = ops::split_groups(layer.dy, splits)[2];
-  EXPECT_TRUE(same_bits(
-      ops::gemm(dy.transpose(0, 1), xs[2].transpose(0, 1), DType::float32), dw[2]));
+  EXPECT_TRUE(
+      same_bits(ops::gemm(dy.transpose(0, 1), xs[2].transpose(0, 1), DType::float32), dw[2]));
 }
 
 // labels: ops.quantize_groups
@@ -254,24 +253,32 @@ TEST(GroupedGemm, EachGroupRoundsWithItsOwnStream) {
 TEST(GroupedGemm, WrongSplitsAndListsAreRefused) {
   const ContextPtr context = poisoned_context();
   const Layer layer = random_layer(context, {3, 5}, 32, 16);
-  EXPECT_TRUE(throws<ValueError>([&] { (void)ops::split_groups(layer.x, {9, -1}); },
-                                 {"[9, -1]", "negative"}));
-  EXPECT_TRUE(throws<ValueError>([&] { (void)ops::split_groups(layer.x, {3, 4}); },
-                                 {"[3, 4]", "sum to 7", "8 rows"}));
-  EXPECT_TRUE(throws<ValueError>([&] { (void)ops::split_groups(layer.x.view({2, 4, 32}), {8}); },
-                                 {"[2, 4, 32]"}));
   EXPECT_TRUE(throws<ValueError>(
-      [&] { (void)ops::grouped_gemm(layer.x, {3, 4, 1}, layer.weights, DType::float32); },
+      [&] {
+        (void)ops::split_groups(layer.x, {9, -1});
+      },
+      {"[9, -1]", "negative"}));
+  EXPECT_TRUE(throws<ValueError>(
+      [&] {
+        (void)ops::split_groups(layer.x, {3, 4});
+      },
+      {"[3, 4]", "sum to 7", "8 rows"}));
+  EXPECT_TRUE(throws<ValueError>(
+      [&] {
+        (void)ops::split_groups(layer.x.view({2, 4, 32}), {8});
+      },
+      {"[2, 4, 32]"}));
+  EXPECT_TRUE(throws<ValueError>(
+      [&] {
+        (void)ops::grouped_gemm(layer.x, {3, 4, 1}, layer.weights, DType::float32);
+      },
       {"2 weights for 3 groups"}));
   const auto x = ops::quantize_groups(layer.x, {3, 5}, spec_of("tensor_e4m3"));
   auto w = quantize_weights(layer, "tensor_e4m3", false);
   EXPECT_TRUE(throws<ValueError>([&] { (void)ops::grouped_quantized_gemm({}, {}, DType::float32); },
                                  {"no groups"}));
-  EXPECT_TRUE(throws<ValueError>(
-      [&] {
-        ops::grouped_quantized_gemm_into(x, w, {layer.dy}, false);
-      },
-      {"1 outs for 2 groups"}));
+  EXPECT_TRUE(throws<ValueError>([&] { ops::grouped_quantized_gemm_into(x, w, {layer.dy}, false); },
+                                 {"1 outs for 2 groups"}));
   EXPECT_TRUE(throws<ValueError>(
       [&] {
         (void)ops::quantize_groups(layer.x, {3, 5}, spec_of("tensor_e4m3"), false,

@@ -16,7 +16,8 @@ using testing::random_matrix;
 using testing::same_bits;
 using testing::throws;
 
-/// Sums of `variant` must be within this many fp32 roundings: those of the sum, none for the oracle.
+/// Sums of `variant` must be within this many fp32 roundings: those of the sum, none for the
+/// oracle.
 std::int64_t roundings(const std::string& variant, std::int64_t k) {
   return variant == "ref64" ? 0 : k;
 }
@@ -82,8 +83,7 @@ TEST(QuantizedGemmSchemes, CodesOfAProductAreMadeByQuantizeWhoseScaleMultiplies)
   const Tensor d = ops::quantized_gemm(one_by_one(4), one_by_one(2), DType::float32);
   ops::QuantizeCall call;
   call.scale = Tensor::from_vector(context, {1}, std::vector<float>{0.25f});
-  const QuantizedMatrix q =
-      ops::quantize(d, quantize_spec_from_scheme_name("tensor_e4m3"), call);
+  const QuantizedMatrix q = ops::quantize(d, quantize_spec_from_scheme_name("tensor_e4m3"), call);
   EXPECT_EQ(q.codes.to_vector<std::uint8_t>()[0], formats::encode(2.0f, formats::kE4M3));
   EXPECT_EQ(q.scale_inv.to_vector<float>()[0], 4.0f);
 }

@@ -84,7 +84,8 @@ TEST(ScaleLayout, ByteScalesFollowTheTilesOfTheGoldenFile) {
 TEST(ScaleLayout, AWrongLayoutIsRefusedWithBothOrders) {
   const ContextPtr context = poisoned_context();
   QuantizedMatrix a = quantize_as(random_matrix(context, {128, 512}, 1), "b1x128_e4m3_pow2");
-  const QuantizedMatrix b = quantize_as(random_matrix(context, {256, 512}, 2), "b128x128_e4m3_pow2");
+  const QuantizedMatrix b =
+      quantize_as(random_matrix(context, {256, 512}, 2), "b128x128_e4m3_pow2");
   ops::LaidOutScales laid_out = ops::arrange_scales(a);
   EXPECT_TRUE(throws<ValueError>([&] { (void)ops::restore_scales(laid_out, b.spec); },
                                  {"k_major", "padded_rows", "arrange_scales"}));

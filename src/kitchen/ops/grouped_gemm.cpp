@@ -134,8 +134,7 @@ void grouped_quantized_gemm_into(const QuantizedGroups& a, const QuantizedGroups
   std::vector<QuantizedProblem> problems;
   for (std::size_t g = 0; g < a.size(); ++g) {
     common_context("grouped_quantized_gemm", {&a[0].codes, &a[g].codes});
-    problems.push_back(
-        quantized_problem(a[g], b[g], outs[g], accumulate, options_of(options, g)));
+    problems.push_back(quantized_problem(a[g], b[g], outs[g], accumulate, options_of(options, g)));
   }
   const ContextPtr& context = a[0].codes.context();
   const auto bytes_of_workspace =

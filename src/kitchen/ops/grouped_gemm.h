@@ -68,8 +68,8 @@ void grouped_gemm_wgrad_into(const Tensor& dy, const Tensor& x,
 Tensor grouped_quantized_gemm(const QuantizedGroups& a, const QuantizedGroups& b, DType out_dtype,
                               const GroupedGemmOptions& options = {});
 
-/// outs[g] = alpha · a[g]·b[g]ᵀ (+ biases[g]), or += with `accumulate`. A weight gradient passes the
-/// columnwise copies of dy and x, whose reduced dimension may be 0: zeros, or nothing added.
+/// outs[g] = alpha · a[g]·b[g]ᵀ (+ biases[g]), or += with `accumulate`. A weight gradient passes
+/// the columnwise copies of dy and x, whose reduced dimension may be 0: zeros, or nothing added.
 /// @throws ValueError on lists of unequal length, else as quantized_gemm_into.
 void grouped_quantized_gemm_into(const QuantizedGroups& a, const QuantizedGroups& b,
                                  const std::vector<Tensor>& outs, bool accumulate,

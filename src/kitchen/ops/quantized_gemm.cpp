@@ -40,8 +40,8 @@ void require_output_dtype(const char* name, DType dtype) {
                   ", expected float32, float16 or bfloat16; quantize the result for codes");
 }
 
-/// @throws ValueError or TypeError unless codes, scales and amax are what the spec says. The scales'
-/// shape tells the row-major layout from most others; LaidOutScales is a type of its own.
+/// @throws ValueError or TypeError unless codes, scales and amax are what the spec says. The
+/// scales' shape tells the row-major layout from most others; LaidOutScales is a type of its own.
 void require_spec_holds(const char* name, const QuantizedMatrix& x) {
   const std::string subject = std::string("quantized_gemm: ") + name + " '" + to_string(x.spec);
   if (x.codes.dtype() != code_dtype(x.spec.format) || x.scale_inv.dtype() != scale_dtype(x.spec)) {
@@ -107,8 +107,7 @@ void quantized_gemm_into(const QuantizedMatrix& a, const QuantizedMatrix& b, con
 }
 
 QuantizedProblem quantized_problem(const QuantizedMatrix& a, const QuantizedMatrix& b,
-                                   const Tensor& out, bool accumulate,
-                                   const GemmOptions& options) {
+                                   const Tensor& out, bool accumulate, const GemmOptions& options) {
   common_context("quantized_gemm", {&a.codes, &a.scale_inv, &a.amax, &b.codes, &b.scale_inv,
                                     &b.amax, &out, &options.bias});
   const Shape shape = result_shape(a, b);

@@ -179,7 +179,7 @@ void grouped_fast(const Stream& stream, const std::vector<ops::QuantizedProblem>
     if (nested || is_large(p)) run_fast(stream, p, workspace);
   }
   if (nested) return;
-#pragma omp parallel for schedule(dynamic) num_threads(static_cast<int>(lanes(count)))
+#pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(lanes(count)))
   for (std::int64_t g = 0; g < count; ++g) {
     const ops::QuantizedProblem& p = problems[static_cast<std::size_t>(g)];
     auto* lane = static_cast<std::uint8_t*>(workspace) + omp_get_thread_num() * bytes;
@@ -227,7 +227,7 @@ void quantized_gemm_fast(const Stream& /*stream*/, const ops::QuantizedView& a,
     return;
   }
   // Inside the region the BLAS and the decoders see that they are in one, and stay on their thread.
-#pragma omp parallel for num_threads(static_cast<int>(lanes(slices)))
+#pragma omp parallel for num_threads(static_cast <int>(lanes(slices)))
   for (std::int64_t slice = 0; slice < slices; ++slice) run(slice, omp_get_thread_num());
 }
 
