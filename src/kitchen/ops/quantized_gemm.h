@@ -26,6 +26,14 @@ struct QuantizedGemmWorkspaceKernel {
                               bool accumulate);
 };
 
+/// One checked product, as the kernels take it.
+struct QuantizedProblem {
+  QuantizedView a;
+  QuantizedView b;
+  View d;
+  GemmEpilogue epilogue;
+};
+
 /// d = alpha · a·bᵀ (+ bias) for quantized a [slices..., m, k] and b [slices..., n, k].
 ///
 /// Order of the end (S5.3): fp32 sum -> · scales · alpha -> + bias -> one rounding. k = 0 gives
@@ -33,7 +41,9 @@ struct QuantizedGemmWorkspaceKernel {
 /// granularity.
 /// @param options variant: "" or "fast", "ref32", "ref64"; bias [n].
 /// @returns [slices..., m, n] in `out_dtype`, contiguous.
-/// @throws ValueError naming both shapes if k or the slices differ; TypeError on other output
+/// @throws ValueError naming both shapes if k or the slices differ, if one operand alone went
+/// through a Hadamard transform, or if an operand's codes, scales or amax are not those of its spec
+/// (scales in a backend's layout are another type, ops/scale_layout.h); TypeError on other output
 /// dtypes.
 Tensor quantized_gemm(const QuantizedMatrix& a, const QuantizedMatrix& b, DType out_dtype,
                       const GemmOptions& options = {});
@@ -42,5 +52,9 @@ Tensor quantized_gemm(const QuantizedMatrix& a, const QuantizedMatrix& b, DType 
 /// its values if `accumulate`. An fp32 `out` receives the fp32 sum without a rounding in between.
 void quantized_gemm_into(const QuantizedMatrix& a, const QuantizedMatrix& b, const Tensor& out,
                          bool accumulate, const GemmOptions& options = {});
+
+/// What quantized_gemm_into checks and hands to its kernel. For ops that run several products.
+QuantizedProblem quantized_problem(const QuantizedMatrix& a, const QuantizedMatrix& b,
+                                   const Tensor& out, bool accumulate, const GemmOptions& options);
 
 }  // namespace kitchen::ops

@@ -54,12 +54,35 @@ void load_rows(const ConstView& x, const MatrixTile& tile, float* out, std::int6
   }
 }
 
+/// formats::encode, saturating, in fewer steps for vector units: above the smallest normal number a
+/// code is the rounded upper bits, below it an fp32 addition rounds to the format's spacing.
+template <class Format>
+std::uint8_t encode_saturating(float x) {
+  constexpr formats::FloatSpec kSpec = Format::spec();
+  constexpr int kShift = 23 - kSpec.mantissa_bits;
+  constexpr std::int32_t kBias = (127 - kSpec.bias) << 23;
+  constexpr std::int32_t kHalf = (1 << (kShift - 1)) - 1;
+  constexpr std::int32_t kSmallestNormal = (128 - kSpec.bias) << 23;
+  constexpr std::int32_t kSpacing = (151 - kSpec.bias - kSpec.mantissa_bits) << 23;
+  constexpr std::int32_t kLargest = (kSpec.max_code << kShift) + kBias;
+  constexpr std::int32_t kNaN = kSpec.nan_code >= 0 ? kSpec.nan_code : kSpec.max_code;
+  const auto bits = static_cast<std::int32_t>(bits_of(x));
+  const std::int32_t magnitude = bits & 0x7FFFFFFF;
+  const std::int32_t size = std::min(magnitude, kLargest);
+  const std::int32_t normal = (size - kBias + kHalf + ((size >> kShift) & 1)) >> kShift;
+  const float spaced = float_from_bits(static_cast<std::uint32_t>(size)) +
+                       float_from_bits(static_cast<std::uint32_t>(kSpacing));
+  const std::int32_t subnormal = static_cast<std::int32_t>(bits_of(spaced)) - kSpacing;
+  const std::int32_t sign = (bits >> (32 - kSpec.bits())) & (1 << (kSpec.bits() - 1));
+  const std::int32_t code = (size < kSmallestNormal ? subnormal : normal) | sign;
+  const bool is_nan = magnitude > static_cast<std::int32_t>(formats::kFloatInfBits);
+  return static_cast<std::uint8_t>(is_nan ? kNaN : code);
+}
+
 template <class Format>
 void encode_values(const formats::FloatSpec& /*spec*/, const float* __restrict values, float scale,
                    std::uint8_t* __restrict codes, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    codes[i] = static_cast<std::uint8_t>(formats::encode(values[i] * scale, Format::spec()));
-  }
+  for (std::int64_t i = 0; i < n; ++i) codes[i] = encode_saturating<Format>(values[i] * scale);
 }
 
 void encode_any(const formats::FloatSpec& spec, const float* __restrict values, float scale,
@@ -135,6 +158,17 @@ Amax amax_of(const float* values, std::int64_t n) {
     largest_or_nan = std::max(largest_or_nan, bits);
   }
   return {float_from_bits(static_cast<std::uint32_t>(largest)), largest_or_nan > kInf};
+}
+
+float amax_of_halves(const std::uint16_t* values, std::int64_t n, DType dtype) {
+  const std::int16_t inf = dtype == DType::bfloat16 ? 0x7F80 : 0x7C00;
+  std::int16_t largest = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto bits = static_cast<std::int16_t>(values[i] & 0x7FFF);
+    const std::int16_t number = bits > inf ? std::int16_t{0} : bits;
+    largest = std::max(largest, number);
+  }
+  return load_element(&largest, dtype, 0);
 }
 
 EncodeRow row_encoder(const formats::FloatSpec& spec) {

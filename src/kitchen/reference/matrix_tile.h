@@ -32,6 +32,8 @@ struct Amax {
   bool has_nan = false;
 };
 Amax amax_of(const float* values, std::int64_t n);
+/// The same value for elements of bfloat16 or float16, whose bits have the order of the values too.
+float amax_of_halves(const std::uint16_t* values, std::int64_t n, DType dtype);
 
 /// codes[i] = encode(values[i] · scale), saturating.
 using EncodeRow = void (*)(const formats::FloatSpec& spec, const float* values, float scale,

@@ -48,7 +48,7 @@ Tiling make_tiling(const ConstView& x, const QuantizeSpec& spec, std::int64_t co
   const bool transposed = x.strides[2] != 1;
   Tiling tiling{};
   // A transposed matrix is read in runs of 32 elements, one cache line of bf16.
-  tiling.rows = fitted(rows, unit_rows, transposed ? 32 : 8);
+  tiling.rows = fitted(rows, unit_rows, transposed ? 32 : 4);
   tiling.cols = fitted(cols, unit_cols, transposed ? 512 : 1024);
   tiling.num_rows = ceil_div(rows, tiling.rows);
   tiling.num_cols = ceil_div(cols, tiling.cols);
@@ -102,6 +102,21 @@ Amax amax_of_block(const TileValues& values, std::int64_t rows, std::int64_t col
     amax.has_nan = amax.has_nan || row.has_nan;
   }
   return amax;
+}
+
+/// The largest |x| of a tile, without widening it first where that is not needed.
+float amax_of_tile(const ConstView& x, const QuantizeSpec& spec, const MatrixTile& tile,
+                   const Tiling& tiling) {
+  if (x.dtype == DType::float32 || x.strides[2] != 1 || spec.hadamard) {
+    return amax_of_block(load_transformed(x, spec, tile, tiling), tile.rows, tile.cols).value;
+  }
+  const auto* values = static_cast<const std::uint16_t*>(x.data) + tile.slice * x.strides[0] +
+                       tile.row * x.strides[1] + tile.col;
+  float largest = 0.0f;
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    largest = std::max(largest, amax_of_halves(values + r * x.strides[1], tile.cols, x.dtype));
+  }
+  return largest;
 }
 
 /// Everything that the quantization of a tile reads besides its values.
@@ -255,8 +270,7 @@ void matrix_amax(const Stream& /*stream*/, ConstView x, View amax, const Quantiz
 #pragma omp parallel for reduction(max : largest) if (worth_threads(x.shape[1] * x.shape[2]))
     for (std::int64_t index = 0; index < tiles; ++index) {
       const MatrixTile tile = tile_at(tiling, slice * tiles + index, x.shape[1], cols);
-      const TileValues values = load_transformed(x, spec, tile, tiling);
-      largest = std::max(largest, amax_of_block(values, tile.rows, tile.cols).value);
+      largest = std::max(largest, amax_of_tile(x, spec, tile, tiling));
     }
     result[slice] = largest;
   }

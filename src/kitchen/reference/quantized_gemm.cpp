@@ -1,5 +1,6 @@
 #include "kitchen/reference/quantized_gemm.h"
 
+#include "kitchen/ops/grouped_gemm.h"
 #include "kitchen/reference/gemm_tiles.h"
 #include "kitchen/reference/matrix_tile.h"
 #include "kitchen/reference/quantize.h"
@@ -142,6 +143,59 @@ std::int64_t no_workspace(const ops::QuantizedView& /*a*/, const ops::QuantizedV
   return 0;
 }
 
+/// Problems with more multiplications run one after the other on all threads.
+constexpr std::int64_t kLargeProblem = std::int64_t{1} << 26;
+
+bool is_large(const ops::QuantizedProblem& problem) {
+  return problem.d.numel() * problem.a.codes.shape[2] > kLargeProblem;
+}
+
+std::int64_t largest_problem(const std::vector<ops::QuantizedProblem>& problems) {
+  std::int64_t largest = 0;
+  for (const ops::QuantizedProblem& p : problems) {
+    largest = std::max(largest, fast_workspace(p.a, p.b, p.d, p.epilogue.accumulate));
+  }
+  return largest;
+}
+
+std::int64_t grouped_fast_workspace(const std::vector<ops::QuantizedProblem>& problems) {
+  return lanes(static_cast<std::int64_t>(problems.size())) * largest_problem(problems);
+}
+
+std::int64_t grouped_no_workspace(const std::vector<ops::QuantizedProblem>& /*problems*/) {
+  return 0;
+}
+
+void run_fast(const Stream& stream, const ops::QuantizedProblem& p, void* workspace) {
+  quantized_gemm_fast(stream, p.a, p.b, p.d, p.epilogue, workspace);
+}
+
+void grouped_fast(const Stream& stream, const std::vector<ops::QuantizedProblem>& problems,
+                  void* workspace) {
+  const auto count = static_cast<std::int64_t>(problems.size());
+  const std::int64_t bytes = largest_problem(problems);
+  const bool nested = omp_in_parallel() != 0;
+  for (const ops::QuantizedProblem& p : problems) {
+    if (nested || is_large(p)) run_fast(stream, p, workspace);
+  }
+  if (nested) return;
+#pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(lanes(count)))
+  for (std::int64_t g = 0; g < count; ++g) {
+    const ops::QuantizedProblem& p = problems[static_cast<std::size_t>(g)];
+    auto* lane = static_cast<std::uint8_t*>(workspace) + omp_get_thread_num() * bytes;
+    if (!is_large(p)) run_fast(stream, p, lane);
+  }
+}
+
+/// One problem after the other.
+template <ops::QuantizedGemmKernel::Fn kProduct>
+void grouped_in_turn(const Stream& stream, const std::vector<ops::QuantizedProblem>& problems,
+                     void* /*workspace*/) {
+  for (const ops::QuantizedProblem& p : problems) {
+    kProduct(stream, p.a, p.b, p.d, p.epilogue, nullptr);
+  }
+}
+
 }  // namespace
 
 float global_factor(const ops::QuantizedView& a, const ops::QuantizedView& b, std::int64_t slice) {
@@ -173,7 +227,7 @@ void quantized_gemm_fast(const Stream& /*stream*/, const ops::QuantizedView& a,
     return;
   }
   // Inside the region the BLAS and the decoders see that they are in one, and stay on their thread.
-#pragma omp parallel for num_threads(static_cast<int>(lanes(slices)))
+#pragma omp parallel for num_threads(static_cast <int>(lanes(slices)))
   for (std::int64_t slice = 0; slice < slices; ++slice) run(slice, omp_get_thread_num());
 }
 
@@ -181,6 +235,12 @@ void register_quantized_gemm_kernels(Backend& backend) {
   backend.add<ops::QuantizedGemmKernel>("fast", &quantized_gemm_fast);
   backend.add<ops::QuantizedGemmKernel>("ref32", &quantized_gemm_ref32);
   backend.add<ops::QuantizedGemmKernel>("ref64", &quantized_gemm_ref64);
+  backend.add<ops::GroupedQuantizedGemmKernel>("fast", &grouped_fast);
+  backend.add<ops::GroupedQuantizedGemmKernel>("ref32", &grouped_in_turn<&quantized_gemm_ref32>);
+  backend.add<ops::GroupedQuantizedGemmKernel>("ref64", &grouped_in_turn<&quantized_gemm_ref64>);
+  backend.add<ops::GroupedQuantizedGemmWorkspaceKernel>("fast", &grouped_fast_workspace);
+  backend.add<ops::GroupedQuantizedGemmWorkspaceKernel>("ref32", &grouped_no_workspace);
+  backend.add<ops::GroupedQuantizedGemmWorkspaceKernel>("ref64", &grouped_no_workspace);
   backend.add<ops::QuantizedGemmWorkspaceKernel>("fast", &fast_workspace);
   backend.add<ops::QuantizedGemmWorkspaceKernel>("ref32", &no_workspace);
   backend.add<ops::QuantizedGemmWorkspaceKernel>("ref64", &no_workspace);

@@ -66,6 +66,16 @@ float partial_sum(const Operand& a, const Operand& b, std::int64_t i, std::int64
   return sum;
 }
 
+/// The sum of integer codes, which int32 accumulation holds exactly, rounded once (S3.8).
+float integer_sum(const Operand& a, const Operand& b, std::int64_t i, std::int64_t j,
+                  std::int64_t size) {
+  std::int64_t sum = 0;
+  for (std::int64_t k = 0; k < size; ++k) {
+    sum += static_cast<std::int64_t>(a.code_value(i, k) * b.code_value(j, k));
+  }
+  return static_cast<float>(sum);
+}
+
 /// The fp32 sum of one output element with all scales but alpha.
 float ref32_element(const ops::QuantizedView& a_view, const ops::QuantizedView& b_view,
                     std::int64_t slice, std::int64_t i, std::int64_t j) {
@@ -76,6 +86,10 @@ float ref32_element(const ops::QuantizedView& a_view, const ops::QuantizedView& 
   const bool is_constant = a.block_of_reduction() == 0 && b.block_of_reduction() == 0;
   const bool is_nvfp4 = a_view.spec.rule == formats::ScaleRule::nvfp4 ||
                         b_view.spec.rule == formats::ScaleRule::nvfp4;
+  const bool is_integer = a_view.spec.format.is_integer() && b_view.spec.format.is_integer();
+  if (is_integer && is_constant && size > 0) {
+    return integer_sum(a, b, i, j, size) * (a.scale(i, 0) * b.scale(j, 0));
+  }
   float acc = 0.0f;
   for (std::int64_t k = 0; k < size; k += block) {
     const float p = partial_sum(a, b, i, j, k, std::min(size, k + block));

@@ -15,6 +15,7 @@
 #include "kitchen/reference/quantize.h"
 #include "kitchen/reference/quantized_gemm.h"
 #include "kitchen/reference/init.h"
+#include "kitchen/reference/scale_layout.h"
 #include "kitchen/reference/optimizer.h"
 
 namespace kitchen::reference {
@@ -34,6 +35,7 @@ void register_reference_kernels(Backend& backend) {
   register_quantize_kernels(backend);
   register_quantized_gemm_kernels(backend);
   register_delayed_scaling_kernels(backend);
+  register_scale_layout_kernels(backend);
   register_dropout_kernels(backend);
   register_embedding_kernels(backend);
   register_cross_entropy_kernels(backend);
