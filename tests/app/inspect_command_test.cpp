@@ -95,11 +95,13 @@ TEST(InspectCommand, ADumpIsATensorFileThatInspectReadsAndNeverOverwrites) {
 }
 
 // labels: app.inspect
-TEST(InspectCommand, APictureNeedsErrorsOfSingleElements) {
+TEST(InspectCommand, APictureNeedsErrorsOfSingleElementsAndIsRefusedBeforeTheDump) {
   const TemporaryFile place("x.npy", npy("<f4", "(2, 3)", kValues));
+  const std::string dump = place.folder() + "/d.safetensors";
   EXPECT_TRUE(ends_with(run_program({"inspect", "--input", place.path(), "--scheme", "nvfp4_t_rht",
-                                     "--svg", place.folder() + "/e.svg"}),
+                                     "--dump", dump, "--svg", place.folder() + "/e.svg"}),
                         2, {"--svg", "Hadamard"}));
+  EXPECT_FALSE(std::filesystem::exists(dump));
 }
 
 }  // namespace

@@ -44,12 +44,12 @@ int inspect(const InspectFlags& flags) {
   const analysis::RoundingKey key{flags.input.seed, flags.offset};
   const analysis::QuantizedCopies copies =
       analysis::quantize_both(matrix.values, flags.scheme, key);
-  if (!flags.dump.empty()) analysis::dump_copies(flags.dump, copies, key, flags.force);
   const analysis::Inspection inspection =
       analysis::inspect_copies(matrix.values, matrix.description, copies);
   if (!flags.svg.empty()) {
     train::replace_file(flags.svg, analysis::error_picture(inspection).to_string());
   }
+  if (!flags.dump.empty()) analysis::dump_copies(flags.dump, copies, key, flags.force);
   if (flags.json == "-") {
     fmt::print("{}", analysis::to_json(inspection));
     return kDone;
