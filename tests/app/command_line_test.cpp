@@ -13,7 +13,7 @@ namespace {
 TEST(CommandLine, HelpIsCompleteAndFitsATerminal) {
   const ChildResult top = run_program({"--help"});
   EXPECT_EQ(top.status, 0);
-  for (const char* name : {"train", "generate", "recipes", "report", "bench", "doctor"}) {
+  for (const char* name : {"train", "generate", "recipes", "inspect", "report", "bench", "doctor"}) {
     EXPECT_NE(top.out.find(std::string("\n  ") + name + " "), std::string::npos) << name;
   }
   const ChildResult help = run_program({"train", "--help"});

@@ -75,6 +75,27 @@ TEST(RecipesExplain, ANumberInTwoTablesIsExplainedForBoth) {
   EXPECT_NE(result.out.find("Unfused attention recipe mxfp8_emulation"), std::string::npos);
 }
 
+// labels: app.recipes D13
+TEST(RecipesExplain, DescriptionsOfAFileAreExplainedAsTheTablesAre) {
+  const TemporaryFile file(
+      "mine.yaml",
+      "configs:\n"
+      "  own:\n"
+      "    kitchen_config_type: QLinearRecipe\n"
+      "    recipe: {name: own_blocks, x: {format: e4m3, scaling: mx32},\n"
+      "             w: {format: e4m3, scaling: mx32}, dy: {format: e5m2, scaling: mx32}}\n"
+      "  core: {kitchen_config_type: QAttentionParams, recipe_idx: 6001}\n"
+      "matchers:\n" +
+          matcher("all", "*", "own"));
+  const ChildResult result = run_program({"recipes", "explain", file.path()});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(has_line(result.out, "Linear recipe own_blocks, without a number .described by"));
+  EXPECT_TRUE(has_line(result.out, "dy in wgrad +e5m2 +1x32 +e8m0, rounded up .* 8.25"));
+  EXPECT_TRUE(has_line(result.out, "Unfused attention recipe mxfp8_emulation, number 6001"));
+  EXPECT_TRUE(
+      ends_with(run_program({"recipes", "explain", "none.yaml"}), 2, {"none.yaml"}));
+}
+
 // labels: app.recipes C16
 TEST(RecipesExplain, AnUnknownRecipeNamesTheNearestAndTheKnownOnes) {
   EXPECT_TRUE(ends_with(run_program({"recipes", "explain", "triton_fa_bf16_for_all_naturel"}), 2,

@@ -4,6 +4,8 @@
 #include "kitchen/analysis/text_table.h"
 #include "kitchen/base/error.h"
 #include "kitchen/base/nearest_name.h"
+#include "kitchen/config/recipe_config.h"
+#include "kitchen/extension/kitchen_quantization_params.h"
 #include "kitchen/recipes/predefined.h"
 
 #include <fmt/format.h>
@@ -127,6 +129,20 @@ std::string explain_recipe(const std::string& recipe) {
   add_found(predefined_attention_recipes());
   add_found(predefined_flash_recipes());
   if (text.empty()) refuse(recipe);
+  return text;
+}
+
+std::string explain_recipe_file(const std::string& path) {
+  const RecipeConfig recipe = RecipeConfig::from_yaml_file(path);
+  std::string text;
+  for (const auto& [name, config] : recipe.configs()) {
+    const auto params = KitchenQuantizationParams::parse_from_config(
+        QuantizationConfig(config, MatchContext{"", std::nullopt}, name));
+    text += fmt::format("{}config {}\n", text.empty() ? "" : "\n", name);
+    if (params.qlinear_params) text += explain(*params.qlinear_params);
+    if (params.qattention_params) text += explain(*params.qattention_params);
+    if (params.qfa_params) text += explain(*params.qfa_params);
+  }
   return text;
 }
 

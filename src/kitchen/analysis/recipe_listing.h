@@ -15,4 +15,8 @@ std::string list_recipes();
 /// @throws ValueError naming the text, the nearest and all known names if no table knows it.
 std::string explain_recipe(const std::string& recipe);
 
+/// The same for each configuration of a YAML recipe file, descriptions of the user's own included.
+/// @throws what loading the file and parsing a configuration throw, with file and line.
+std::string explain_recipe_file(const std::string& path);
+
 }  // namespace kitchen::analysis

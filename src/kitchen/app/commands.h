@@ -15,6 +15,7 @@ using Action = std::function<int()>;
 void add_train(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_recipes(CLI::App& app, Action& action);
+void add_inspect(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

@@ -61,6 +61,7 @@ int run_program(int argc, char** argv) {
   add_train(app, action);
   add_generate(app, action);
   add_recipes(app, action);
+  add_inspect(app, action);
   add_report(app, action);
   add_bench(app, action);
   add_doctor(app, action);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -25,8 +26,16 @@ int list() {
   return kDone;
 }
 
+/// No predefined recipe has a name like a file's.
+bool is_file_name(const std::string& text) {
+  return text.find('/') != std::string::npos ||
+         std::filesystem::path(text).extension() == ".yaml" ||
+         std::filesystem::path(text).extension() == ".yml";
+}
+
 int explain(const std::string& recipe) {
-  fmt::print("{}", analysis::explain_recipe(recipe));
+  fmt::print("{}", is_file_name(recipe) ? analysis::explain_recipe_file(recipe)
+                                        : analysis::explain_recipe(recipe));
   return kDone;
 }
 
@@ -51,7 +60,7 @@ void add_recipes(CLI::App& app, Action& action) {
 
   auto recipe = std::make_shared<std::string>();
   CLI::App* explain_command = command->add_subcommand("explain", "what one recipe does");
-  explain_command->add_option("recipe", *recipe, "number or name, such as 2 or mxfp8")->required();
+  explain_command->add_option("recipe", *recipe, "number or name, such as 2 or mxfp8, or a YAML recipe file")->required();
   explain_command->callback([recipe, &action] { action = [recipe] { return explain(*recipe); }; });
 
   auto flags = std::make_shared<CheckFlags>();
