@@ -32,6 +32,9 @@ add_custom_target(site
   COMMAND site_pages ${CMAKE_SOURCE_DIR} ${site_folder}/pages
   COMMAND ${KITCHEN_DOXYGEN} ${site_folder}/Doxyfile
   COMMAND ${CMAKE_COMMAND} -E copy_directory ${MATHJAX_FOLDER} ${site_folder}/html/mathjax
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${site_folder}/html/docs/reference
+  COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/docs/reference/documented_symbols.txt
+    ${site_folder}/html/docs/reference
   COMMAND check_links ${site_folder}/html
   COMMAND ${CMAKE_COMMAND} -E echo "The site is ${site_folder}/html/index.html"
   VERBATIM)

@@ -1,6 +1,6 @@
 /// @file  site_pages.cpp
 /// @brief Writes the pages of the site that are lists: the tutorials with their graph, and the
-/// documented names with the file, the tutorials and the tests of each.
+/// documented names with the file, the tutorials and the tests of each, and the other pages by kind.
 ///
 /// Usage: site_pages <root> <output folder>       exit 0: done, 1: a source cannot be read, 2:
 /// usage
@@ -112,6 +112,18 @@ std::string symbol_table(const std::string& root, const std::vector<Tutorial>& t
   return page;
 }
 
+/// A page that lists the pages of a folder of docs/ by their titles.
+std::string folder_index(const std::string& root, const std::string& folder,
+                         const std::string& heading, const std::string& question) {
+  std::string page = fmt::format("# {}\n\n{}\n\n", heading, question);
+  for (const SourceFile& file : read_tree(root, folder, {".md"})) {
+    const std::string title = file.lines.empty() ? "" : trimmed(file.lines[0]);
+    if (!starts_with(title, "# ")) throw std::runtime_error(file.path + ": no title '# ...'");
+    page += fmt::format("- [{}]({}/{})\n", title.substr(2), root, file.path);
+  }
+  return page;
+}
+
 void write_page(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
@@ -133,6 +145,11 @@ int main(int argc, char** argv) {
     const std::vector<Tutorial> tutorials = read_tutorials(argv[1]);
     write_page(output + "/tutorials.md", tutorial_index(tutorials));
     write_page(output + "/documented_api.md", symbol_table(argv[1], tutorials));
+    write_page(output + "/how_to.md", folder_index(argv[1], "docs/how-to", "How to {#how_to}",
+                                                   "One task a page, without theory."));
+    write_page(output + "/explanation.md",
+               folder_index(argv[1], "docs/explanation", "Explanation {#explanation}",
+                            "Why it is built this way."));
   } catch (const std::exception& error) {
     std::cerr << "site_pages: " << error.what() << '\n';
     return 1;

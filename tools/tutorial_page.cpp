@@ -105,21 +105,20 @@ class Page {
     put(fmt::format("# {} {} {{#tutorial_{}}}\n", tutorial_.number(), tutorial_.title,
                     tutorial_.name));
     put("[All tutorials](@ref tutorials)\n");
-    put("| | |\n|---|---|");
-    put(fmt::format("| **Goal** | {} |", tutorial_.goal));
+    put(fmt::format("- **Goal:** {}", tutorial_.goal));
     std::string bases;
     for (const std::string& base : tutorial_.builds_on) {
       bases += fmt::format("{}@ref tutorial_{}", bases.empty() ? "" : ", ", base);
     }
-    put(fmt::format("| **Builds on** | {} |", bases.empty() ? "nothing" : bases));
-    put(fmt::format("| **New** | {} |", joined(tutorial_.introduces)));
-    put(fmt::format("| **Time** | about {} minutes |", tutorial_.minutes));
+    put(fmt::format("- **Builds on:** {}", bases.empty() ? "nothing" : bases));
+    put(fmt::format("- **New:** {}", joined(tutorial_.introduces)));
+    put(fmt::format("- **Time:** about {} minutes", tutorial_.minutes));
     std::string files;
     for (const std::string& file : tutorial_.library) {
       files += fmt::format("{}@ref {} \"{}\"", files.empty() ? "" : ", ", file.substr(4), file);
     }
-    put(fmt::format("| **In the library** | {} |", files));
-    put(fmt::format("| **Run it** | `build/bin/tutorials/{}` |\n", tutorial_.name));
+    put(fmt::format("- **In the library:** {}", files));
+    put(fmt::format("- **Run it:** `build/bin/tutorials/{}`\n", tutorial_.name));
     put("@tableofcontents\n");
   }
 

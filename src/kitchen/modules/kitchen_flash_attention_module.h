@@ -31,7 +31,7 @@ struct FlashAttentionModuleOptions {
 /// are kept for backward.
 class KitchenFlashAttentionModule : public Module {
  public:
-  /// @throws NotImplementedError for dot precisions other than bf16@bf16, dropout or another format than sbhd.
+  /// @throws NotImplementedError for dot precisions other than `bf16@bf16`, dropout or another format than sbhd.
   explicit KitchenFlashAttentionModule(FlashAttentionModuleOptions options);
 
   /// query [sq, b, np, hn], key and value [sk, b, ng, hn] -> [sq, b, np·hn]. float32 inputs are computed in
