@@ -1,6 +1,7 @@
 /// @file  site_pages.cpp
 /// @brief Writes the pages of the site that are lists: the tutorials with their graph, and the
-/// documented names with the file, the tutorials and the tests of each, and the other pages by kind.
+/// documented names with the file, the tutorials and the tests of each, and the other pages by
+/// kind.
 ///
 /// Usage: site_pages <root> <output folder>       exit 0: done, 1: a source cannot be read, 2:
 /// usage
@@ -104,7 +105,9 @@ std::string symbol_table(const std::string& root, const std::vector<Tutorial>& t
     const bool has_page = symbol.kind == "class" && !symbol.is_planned;
     const std::string name =
         has_page ? "@ref kitchen::" + symbol.name + " \"" + symbol.name + "\"" : symbol.name;
-    const std::string file = symbol.is_planned ? "planned" : "@ref kitchen/" + symbol.header;
+    const std::string file_name = symbol.header.substr(symbol.header.rfind('/') + 1);
+    const std::string file =
+        symbol.is_planned ? "planned" : "@ref kitchen/" + symbol.header + " \"" + file_name + "\"";
     page += fmt::format("| {} | {} | {} | {} |\n", name, file,
                         joined(tutorials_of(symbol.name, tutorials)),
                         joined(tests_of(symbol.name, tests)));

@@ -129,7 +129,13 @@ class Page {
   }
 
   void write_prose(const std::vector<std::string>& lines) {
-    for (const std::string& line : lines) put(filled(line, numbers_));
+    // The site finds images by name alone.
+    const std::string images = "../../docs/images/";
+    for (std::string line : lines) {
+      const std::size_t at = line.find(images);
+      if (at != std::string::npos) line.erase(at, images.size());
+      put(filled(line, numbers_));
+    }
   }
 
   /// Comment blocks at column 0 become prose, the lines between them code. A block after code needs
@@ -177,12 +183,14 @@ class Page {
     bool in_answer = false;
     for (const std::string& line : tutorial_.exercises) {
       if (starts_with(line, "Answer: ")) {
-        put("<details><summary>Answer</summary>\n");
+        // Markdown of Doxygen 1.9.4 closes <details> at the first paragraph; marked as HTML it
+        // stays.
+        put("@htmlonly<details><summary>Answer</summary>@endhtmlonly\n");
         put(line.substr(8) + "<br>");
         in_answer = true;
       } else {
         if (in_answer && trimmed(line).empty()) {
-          put("\n</details>");
+          put("\n@htmlonly</details>@endhtmlonly");
           in_answer = false;
         }
         put(filled(line, numbers_));

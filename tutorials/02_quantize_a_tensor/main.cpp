@@ -56,12 +56,12 @@ void compare_with_and_without_scale(Lesson& lesson) {
 
 // ## 3. The error of a float format does not shrink with the number
 //
-// A float format keeps a fixed number of digits, so the *relative* error has the same bound from
-// the largest number down to the smallest normal one: {{worst_e4m3}} for E4M3. Below that the steps
-// stop shrinking and the relative error grows to 1. The picture shows the worst error in each
-// sixteenth of a power of two, after scaling, with the largest number at the right end.
+// A float format keeps a fixed number of digits, so the *relative* error has the same bound from the
+// largest number down to the smallest normal one: {{worst_e4m3}} for E4M3. Below that the steps stop
+// shrinking and the relative error grows to 1: all is lost. The picture shows the worst error between
+// one power of two and the next, after scaling, with the largest number at the right end.
 double worst_error(const FloatSpec& spec, double low, double high) {
-  constexpr int kSamples = 64;
+  constexpr int kSamples = 1000;
   double worst = 0.0;
   for (int i = 0; i <= kSamples; ++i) {
     const auto x = static_cast<float>(low * std::pow(high / low, double{1.0} * i / kSamples));
@@ -72,12 +72,12 @@ double worst_error(const FloatSpec& spec, double low, double high) {
 }
 
 report::LineSeries error_curve(const FloatSpec& spec, int style) {
-  report::LineSeries series{fmt::format("{}", spec.name), {}, {}, style, false, false};
+  report::LineSeries series{fmt::format("{}", spec.name), {}, {}, style, true, false};
   const double largest = formats::max_value(spec);
-  for (int step = -20 * 16; step < 0; ++step) {
-    const double low = largest * std::exp2(step / 16.0);
-    series.x.push_back(low / largest);
-    series.y.push_back(worst_error(spec, low, low * std::exp2(1.0 / 16.0)));
+  for (int octave = -24; octave < 0; ++octave) {
+    const double low = largest * std::exp2(octave);
+    series.x.push_back(2.0 * low / largest);
+    series.y.push_back(worst_error(spec, low, 2.0 * low));
   }
   return series;
 }
@@ -89,7 +89,7 @@ void draw_error_against_size(Lesson& lesson) {
       "Three curves over a logarithmic axis. Each is flat at the right and rises to 1 "
       "at the left: E2M1 first, then E4M3, then E5M2.";
   chart.x = {"size relative to amax", true};
-  chart.y = {"worst relative error", false};
+  chart.y = {"worst relative error", true};
   chart.series = {error_curve(formats::kE4M3, 0), error_curve(formats::kE5M2, 1),
                   error_curve(formats::kE2M1, 2)};
   lesson.figure("error_by_size.svg", report::line_chart(chart));
