@@ -54,8 +54,8 @@ int answer_exercise(const Exercise& exercise, const Flags& flags, const ContextP
 }
 
 /// Without more input, as in a script, the stages run through.
-void wait_for_enter(const std::string& title) {
-  std::cout << "[Enter] " << title << std::flush;
+void wait_for_enter() {
+  std::cout << "[Enter] " << std::flush;
   std::string line;
   std::getline(std::cin, line);
 }
@@ -65,7 +65,7 @@ int run_stages(const std::string& name, const std::vector<Stage>& stages, const 
   Lesson lesson(name, flags.backend, context, flags.folder);
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::string title = fmt::format("{}. {}", i + 1, stages[i].title);
-    if (flags.steps) wait_for_enter(title);
+    if (flags.steps) wait_for_enter();
     lesson.print(title);
     stages[i].run(lesson);
     lesson.print("");
