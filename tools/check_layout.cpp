@@ -8,6 +8,7 @@
 /// format.
 
 #include "class_members.h"
+#include "documented_symbols.h"
 #include "source_tree.h"
 #include "text_rules.h"
 
@@ -19,42 +20,6 @@
 
 namespace kitchen::tools {
 namespace {
-
-const std::string kSymbols = "docs/reference/documented_symbols.txt";
-
-struct DocumentedSymbol {
-  std::string kind;  // class, function or constant
-  std::string name;
-  std::string header;  // below src/kitchen
-  bool is_planned = false;
-  std::vector<std::string> members;
-  std::size_t line = 0;
-};
-
-std::vector<DocumentedSymbol> read_symbols(const std::string& root) {
-  std::vector<DocumentedSymbol> symbols;
-  const SourceFile file = read_file(root, kSymbols);
-  for (std::size_t i = 0; i < file.lines.size(); ++i) {
-    if (trimmed(file.lines[i]).empty() || file.lines[i].front() == '#') continue;
-    std::istringstream words(file.lines[i]);
-    DocumentedSymbol symbol;
-    std::string status;
-    words >> symbol.kind >> symbol.name >> symbol.header >> status;
-    const bool is_kind_known =
-        symbol.kind == "class" || symbol.kind == "function" || symbol.kind == "constant";
-    if (!is_kind_known || (status != "required" && status != "planned")) {
-      throw std::runtime_error(kSymbols + ":" + std::to_string(i + 1) +
-                               ": expected 'class|function|constant name header required|planned "
-                               "members...', found '" +
-                               file.lines[i] + "'");
-    }
-    symbol.is_planned = status == "planned";
-    symbol.line = i + 1;
-    for (std::string member; words >> member;) symbol.members.push_back(member);
-    symbols.push_back(std::move(symbol));
-  }
-  return symbols;
-}
 
 /// KitchenLayerNormLinear -> kitchen_layer_norm_linear, QLinearParams -> q_linear_params.
 std::string snake_case(const std::string& name) {

@@ -5,7 +5,7 @@
 #include "kitchen/report/heat_map.h"
 #include "kitchen/report/line_chart.h"
 #include "kitchen/report/report_figures.h"
-#include "report/xml_checker.h"
+#include "support/xml_checker.h"
 
 #include <gtest/gtest.h>
 

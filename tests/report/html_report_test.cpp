@@ -3,7 +3,7 @@
 #include "kitchen/base/error.h"
 #include "kitchen/report/run_summary.h"
 #include "report/fake_run.h"
-#include "report/xml_checker.h"
+#include "support/xml_checker.h"
 
 #include <gtest/gtest.h>
 

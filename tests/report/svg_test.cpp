@@ -3,7 +3,7 @@
 #include "kitchen/base/error.h"
 #include "kitchen/report/palette.h"
 #include "kitchen/report/xml_escape.h"
-#include "report/xml_checker.h"
+#include "support/xml_checker.h"
 
 #include <gtest/gtest.h>
 

@@ -56,8 +56,8 @@ class RecipeConfig {
   std::map<std::string, ConfigDict> configs_;
 };
 
-/// The zero-based layer index in a module path: the digits after the first `layers.` that digits
-/// follow.
+/// The zero-based layer index in a module path, 3 in "decoder.layers.3.mlp": the digits after the first
+/// "layers." that digits follow.
 std::optional<std::int64_t> layer_number_of(const std::string& module_path);
 
 /// What `recipe` gives to the layer at `module_path`; nullopt without a recipe or a matching rule.

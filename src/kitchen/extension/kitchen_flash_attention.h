@@ -28,7 +28,8 @@ class KitchenFlashAttention : public MegatronModule,
   ///         AssertionError without a configuration.
   void finish_init(const std::optional<QuantizationConfig>& quantization_config) override;
 
-  /// @param attention_mask ignored. @param attn_mask_type, else the constructor's, must be causal.
+  /// @param attention_mask ignored.
+  /// @param attn_mask_type must be causal; nullopt takes the constructor's.
   /// @returns [sq, b, np·hn] in the inputs' dtype.
   /// @throws AssertionError before finish_init, for another mask type, for sq != sk, packed sequences or a bias.
   Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value,

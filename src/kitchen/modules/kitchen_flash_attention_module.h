@@ -34,7 +34,7 @@ struct FlashAttentionModuleOptions {
 class KitchenFlashAttentionModule : public Module {
  public:
   /// @throws NotImplementedError for dropout, another format than sbhd, and dot precisions that are neither all
-  ///         bf16@bf16 nor those of fa_fp8_e4m3_base_2.
+  ///         `bf16@bf16` nor those of fa_fp8_e4m3_base_2.
   explicit KitchenFlashAttentionModule(FlashAttentionModuleOptions options);
 
   /// query [sq, b, np, hn], key and value [sk, b, ng, hn] -> [sq, b, np·hn]. float32 inputs are computed in

@@ -9,8 +9,7 @@ namespace {
 using formats::ScaleRule;
 
 formats::FloatSpec format_of(const std::string& name) {
-  for (const formats::FloatSpec& spec : {formats::kE4M3, formats::kE5M2, formats::kE2M1,
-                                         formats::kE2M3, formats::kE3M2, formats::kInt8}) {
+  for (const formats::FloatSpec& spec : formats::all_formats()) {
     if (name == spec.name) return spec;
   }
   throw ValueError("quantize_spec_of: '" + name + "' is no format that codes can have");

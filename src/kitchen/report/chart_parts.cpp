@@ -51,7 +51,12 @@ std::size_t fitting_prefix(const std::string& text, double width, double font_si
 }  // namespace
 
 double text_width(std::string_view text, double font_size) {
-  return 0.58 * font_size * count_code_points(text);
+  // Measured in a wide sans-serif: digits and small letters take 0.64 of the font size, these nearly all of it.
+  constexpr std::string_view kWideLetters = "mwMW@%";
+  const auto wide = std::count_if(text.begin(), text.end(), [&](char c) {
+    return kWideLetters.find(c) != std::string_view::npos;
+  });
+  return font_size * (0.64 * count_code_points(text) + 0.36 * static_cast<double>(wide));
 }
 
 std::vector<std::string> wrap_text(std::string_view text, double width, double font_size) {

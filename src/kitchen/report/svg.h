@@ -25,7 +25,7 @@ std::string svg_number(double value);
 /// Elements appear in the order of the calls. Colours are given as presentation attributes, so that
 /// the file is right by itself, and elements carry classes, so that a page may restyle an inlined
 /// image.
-/// @source Scalable Vector Graphics (SVG) 2, W3C; accessible names by <title> and <desc>.
+/// @source Scalable Vector Graphics (SVG) 2, W3C; accessible names by `<title>` and `<desc>`.
 class SvgDocument {
  public:
   /// @param width, height Size in user units, both > 0; also the viewBox.
@@ -47,7 +47,7 @@ class SvgDocument {
             std::string_view tooltip = {});
   void text(SvgPoint baseline, std::string_view content, const SvgAttributes& attributes);
 
-  /// Everything up to the matching close_group() is inside one <g>.
+  /// Everything up to the matching close_group() is inside one `<g>`.
   void open_group(const SvgAttributes& attributes);
   /// @throws AssertionError if no group is open.
   void close_group();
