@@ -2,6 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/ops/elementwise.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 #include <algorithm>
 #include <ostream>
