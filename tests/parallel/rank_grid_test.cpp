@@ -88,5 +88,19 @@ TEST(RankGrid, DefaultGroupsOfARankFollowIt) {
   });
 }
 
+// labels: threads RngTracker P13
+TEST(RankGrid, SeedsFollowTheDefaultGroups) {
+  testing::on_ranks(4, [](int rank) {
+    destroy_model_parallel();
+    initialize_model_parallel(sizes(2, 2, 1));
+    model_parallel_cuda_manual_seed(7);
+    const auto& states = get_cuda_rng_tracker().get_states();
+    const auto seed_of = [&](const std::string& name) { return static_cast<int>(states.at(name).seed); };
+    EXPECT_EQ(seed_of("model-parallel-rng"), 7 + 2718 + rank % 2);
+    EXPECT_EQ(seed_of("expert-parallel-rng"), 7 + 1024 + 100 * (rank % 2));
+    EXPECT_EQ(seed_of("data-parallel-rng"), 7);
+  });
+}
+
 }  // namespace
 }  // namespace kitchen

@@ -26,9 +26,8 @@ inline void on_ranks(int num_ranks, const std::function<void(int rank)>& body,
         ParallelSizes sizes;
         sizes.tensor = num_ranks;
         initialize_model_parallel(sizes);
-        const int rank = current_rank_state().rank();
-        model_parallel_cuda_manual_seed(1234, rank);
-        body(rank);
+        model_parallel_cuda_manual_seed(1234);
+        body(current_rank_state().rank());
       },
       options);
 }
