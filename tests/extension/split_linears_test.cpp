@@ -113,12 +113,9 @@ std::map<std::string, std::pair<Shape, std::vector<float>>> run_whole(const Spli
 
 void expect_equal_to_one_rank(const Split& split) {
   const auto expected = run_whole(split);
-  const std::map<std::string, int> dims{{"y", split.y_dim()},
-                                        {"dx", split.x_dim()},
-                                        {"d weight", split.weight_dim()},
-                                        {"d bias", split.bias_dim()},
-                                        {"d layer_norm_weight", -1},
-                                        {"d layer_norm_bias", -1}};
+  const std::map<std::string, int> dims{
+      {"y", split.y_dim()},         {"dx", split.x_dim()},       {"d weight", split.weight_dim()},
+      {"d bias", split.bias_dim()}, {"d layer_norm_weight", -1}, {"d layer_norm_bias", -1}};
   ASSERT_EQ(expected.size(), split.kind == Kind::layer_norm ? 6u : 4u);
   for (const int p : {2, 4}) {
     on_ranks(p, [&](int) {
@@ -172,12 +169,14 @@ Lines lines_of(const Split& split, bool x_wants_grad = true, bool weight_wants_g
 // labels: threads KitchenColumnParallelLinear KitchenRowParallelLinear CollectiveRecorder
 TEST(SplitLinears, CollectivesAreThoseOfTheTable) {
   EXPECT_EQ(lines_of({Kind::column, false}), (Lines{"backward all_reduce tp"}));
-  EXPECT_EQ(lines_of({Kind::column, true}),
-            (Lines{"forward all_gather tp", "backward all_gather tp", "backward reduce_scatter tp"}));
+  EXPECT_EQ(
+      lines_of({Kind::column, true}),
+      (Lines{"forward all_gather tp", "backward all_gather tp", "backward reduce_scatter tp"}));
   EXPECT_EQ(lines_of({Kind::row, false}), (Lines{"forward all_reduce tp"}));
   // The last one is the test's own reduction of the partial bias gradient.
-  EXPECT_EQ(lines_of({Kind::row, true}),
-            (Lines{"forward reduce_scatter tp", "backward all_gather tp", "forward all_reduce tp"}));
+  EXPECT_EQ(
+      lines_of({Kind::row, true}),
+      (Lines{"forward reduce_scatter tp", "backward all_gather tp", "forward all_reduce tp"}));
   EXPECT_EQ(lines_of({Kind::layer_norm, false}), (Lines{"backward all_reduce tp"}));
 }
 

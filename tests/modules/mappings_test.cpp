@@ -1,8 +1,8 @@
+#include "kitchen/modules/mappings.h"
 #include "kitchen/autograd/backward.h"
 #include "kitchen/autograd/node.h"
 #include "kitchen/modules/column_parallel_linear.h"
 #include "kitchen/modules/init_methods.h"
-#include "kitchen/modules/mappings.h"
 #include "kitchen/modules/row_parallel_linear.h"
 #include "kitchen/modules/vocab_parallel_embedding.h"
 #include "kitchen/parallel/collective_recorder.h"
@@ -26,12 +26,14 @@ using Values = std::vector<float>;
 Tensor matrix_of(int rank, std::int64_t rows, std::int64_t cols) {
   Values values;
   for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < cols; ++c) values.push_back(static_cast<float>(100 * rank + 10 * r + c));
+    for (std::int64_t c = 0; c < cols; ++c)
+      values.push_back(static_cast<float>(100 * rank + 10 * r + c));
   }
   return Tensor::from_vector(default_context(), {rows, cols}, values);
 }
 
-/// Forward of matrix_of(rank, 4, 2) and backward of a gradient that is matrix_of(rank, ...) of the output's shape.
+/// Forward of matrix_of(rank, 4, 2) and backward of a gradient that is matrix_of(rank, ...) of the
+/// output's shape.
 struct Passed {
   Values y;
   Values dx;
@@ -48,7 +50,9 @@ Passed pass(int rank, const Mapping& mapping) {
   return {y.detach().to_vector<float>(), autograd::grad_of(x).to_vector<float>(), recorder.lines()};
 }
 
-Values own(int rank) { return matrix_of(rank, 4, 2).to_vector<float>(); }
+Values own(int rank) {
+  return matrix_of(rank, 4, 2).to_vector<float>();
+}
 
 /// matrix_of(0, ...) + matrix_of(1, ...).
 Values summed(std::int64_t rows, std::int64_t cols) {
@@ -68,7 +72,8 @@ using Lines = std::vector<std::string>;
 // labels: threads mappings
 TEST(Mappings, CopyAndReduceAreTransposes) {
   on_ranks(2, [](int rank) {
-    const Passed f = pass(rank, [](const Tensor& x) { return copy_to_tensor_model_parallel_region(x); });
+    const Passed f =
+        pass(rank, [](const Tensor& x) { return copy_to_tensor_model_parallel_region(x); });
     EXPECT_EQ(f.y, own(rank));
     EXPECT_EQ(f.dx, summed(4, 2));
     EXPECT_EQ(f.lines, (Lines{"backward all_reduce tp"}));
@@ -118,11 +123,14 @@ TEST(Mappings, SequenceDimensionScattersGathersAndReduces) {
       const auto half = static_cast<std::ptrdiff_t>(all.size() / 2);
       return Values(all.begin() + rank * half, all.begin() + (rank + 1) * half);
     };
-    const Values halves = joined(matrix_of(0, 2, 2).to_vector<float>(), matrix_of(1, 2, 2).to_vector<float>());
-    const Passed s = pass(rank, [](const Tensor& x) { return scatter_to_sequence_parallel_region(x); });
+    const Values halves =
+        joined(matrix_of(0, 2, 2).to_vector<float>(), matrix_of(1, 2, 2).to_vector<float>());
+    const Passed s =
+        pass(rank, [](const Tensor& x) { return scatter_to_sequence_parallel_region(x); });
     EXPECT_EQ(s.y, rows(own(rank)));
     EXPECT_EQ(s.dx, halves);
-    const Passed g = pass(rank, [](const Tensor& x) { return gather_from_sequence_parallel_region(x); });
+    const Passed g =
+        pass(rank, [](const Tensor& x) { return gather_from_sequence_parallel_region(x); });
     EXPECT_EQ(g.y, joined(own(0), own(1)));
     EXPECT_EQ(g.dx, rows(summed(8, 2)));
     const Passed split =
@@ -138,7 +146,8 @@ TEST(Mappings, SequenceDimensionScattersGathersAndReduces) {
       return reduce_scatter_to_sequence_parallel_region(x, nullptr, {1, 3});
     });
     EXPECT_EQ(uneven.y.size(), rank == 0 ? 2u : 6u);
-    EXPECT_EQ(uneven.dx, joined(matrix_of(0, 1, 2).to_vector<float>(), matrix_of(1, 3, 2).to_vector<float>()));
+    EXPECT_EQ(uneven.dx,
+              joined(matrix_of(0, 1, 2).to_vector<float>(), matrix_of(1, 3, 2).to_vector<float>()));
   });
 }
 
@@ -146,8 +155,10 @@ TEST(Mappings, SequenceDimensionScattersGathersAndReduces) {
 TEST(Mappings, AllToAllGoesBackTheWayItCame) {
   on_ranks(2, [](int rank) {
     // Rank 0 sends (1, 3) rows, rank 1 (4, 0).
-    const std::vector<std::int64_t> to = rank == 0 ? std::vector<std::int64_t>{1, 3} : std::vector<std::int64_t>{4, 0};
-    const std::vector<std::int64_t> from = rank == 0 ? std::vector<std::int64_t>{1, 4} : std::vector<std::int64_t>{3, 0};
+    const std::vector<std::int64_t> to =
+        rank == 0 ? std::vector<std::int64_t>{1, 3} : std::vector<std::int64_t>{4, 0};
+    const std::vector<std::int64_t> from =
+        rank == 0 ? std::vector<std::int64_t>{1, 4} : std::vector<std::int64_t>{3, 0};
     const Tensor x = matrix_of(rank, 4, 2);
     autograd::set_requires_grad(x);
     const Tensor y = all_to_all(nullptr, x, from, to);
@@ -161,17 +172,20 @@ TEST(Mappings, AllToAllGoesBackTheWayItCame) {
 TEST(Mappings, OneRankIsTheIdentityAndOddSizesAreRefused) {
   on_ranks(1, [](int) {
     const Tensor x = matrix_of(0, 4, 2);
-    for (const auto mapping : {&copy_to_tensor_model_parallel_region, &reduce_from_tensor_model_parallel_region,
-                               &scatter_to_sequence_parallel_region}) {
+    for (const auto mapping :
+         {&copy_to_tensor_model_parallel_region, &reduce_from_tensor_model_parallel_region,
+          &scatter_to_sequence_parallel_region}) {
       EXPECT_EQ(mapping(x, nullptr).id(), x.id());
     }
     EXPECT_EQ(all_to_all(nullptr, x).id(), x.id());
   });
   on_ranks(2, [](int) {
     EXPECT_TRUE(throws<AssertionError>(
-        [] { (void)scatter_to_sequence_parallel_region(matrix_of(0, 3, 2)); }, {"3 is not divisible by 2"}));
+        [] { (void)scatter_to_sequence_parallel_region(matrix_of(0, 3, 2)); },
+        {"3 is not divisible by 2"}));
     EXPECT_TRUE(throws<AssertionError>(
-        [] { (void)scatter_to_tensor_model_parallel_region(matrix_of(0, 2, 3)); }, {"3 is not divisible by 2"}));
+        [] { (void)scatter_to_tensor_model_parallel_region(matrix_of(0, 2, 3)); },
+        {"3 is not divisible by 2"}));
   });
 }
 
@@ -196,7 +210,8 @@ TEST(Mappings, LocalLayersGatherTheirOutputAndScatterTheirInput) {
       const Tensor y = second.forward(first.forward(x).first).first;
       autograd::backward(y, matrix_of(0, 4, 4));
       if (rank == 0) {
-        results.push_back(joined(y.detach().to_vector<float>(), autograd::grad_of(x).to_vector<float>()));
+        results.push_back(
+            joined(y.detach().to_vector<float>(), autograd::grad_of(x).to_vector<float>()));
       }
     });
   }
@@ -215,10 +230,13 @@ TEST(Mappings, AnEmbeddingSplitByRowsEqualsTheWholeOne) {
     gradients.emplace_back();
     on_ranks(p, [&](int rank) {
       VocabParallelEmbedding table(8, 3, init_method_normal(0.5), testing::small_transformer());
-      const Tensor ids = Tensor::from_vector<std::int64_t>(default_context(), {2, 3}, {0, 7, 3, 4, 4, 2});
+      const Tensor ids =
+          Tensor::from_vector<std::int64_t>(default_context(), {2, 3}, {0, 7, 3, 4, 4, 2});
       const Tensor y = table.forward(ids);
-      autograd::backward(y, Tensor::from_vector<float>(default_context(), {2, 3, 3}, Values(18, 0.5f)));
-      const Values gradient = tp_group()->all_gather(autograd::grad_of(table.weight)).to_vector<float>();
+      autograd::backward(
+          y, Tensor::from_vector<float>(default_context(), {2, 3, 3}, Values(18, 0.5f)));
+      const Values gradient =
+          tp_group()->all_gather(autograd::grad_of(table.weight)).to_vector<float>();
       if (rank == 0) outputs.back() = y.detach().to_vector<float>();
       if (rank == 0) gradients.back() = gradient;
     });

@@ -14,18 +14,22 @@ class MpiRanks : public ::testing::Test {
  protected:
   void SetUp() override {
     if (std::string(KITCHEN_MPI_RANK_PROGRAM).empty()) {
-      GTEST_SKIP() << "this build found no MPI; install libopenmpi-dev and openmpi-bin and configure again";
+      GTEST_SKIP()
+          << "this build found no MPI; install libopenmpi-dev and openmpi-bin and configure again";
     }
   }
 
-  /// mpirun -n `num_ranks` rank_program `arguments`, with more ranks than cores and as root allowed.
+  /// mpirun -n `num_ranks` rank_program `arguments`, with more ranks than cores and as root
+  /// allowed.
   static ChildResult launch(int num_ranks, const std::vector<std::string>& arguments,
                             const std::vector<std::string>& variables = {}) {
-    std::vector<std::string> command{"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+    std::vector<std::string> command{"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1",
+                                     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                                      "OMPI_MCA_rmaps_base_oversubscribe=1", "OMP_NUM_THREADS=1"};
     command.insert(command.end(), variables.begin(), variables.end());
     if (num_ranks > 0) {
-      for (const std::string& word : {std::string(KITCHEN_MPIEXEC), std::string("-n"), std::to_string(num_ranks)}) {
+      for (const std::string& word :
+           {std::string(KITCHEN_MPIEXEC), std::string("-n"), std::to_string(num_ranks)}) {
         command.push_back(word);
       }
     }
@@ -38,7 +42,8 @@ class MpiRanks : public ::testing::Test {
   static ChildResult launch_within(double seconds, const std::vector<std::string>& arguments) {
     const auto start = std::chrono::steady_clock::now();
     ChildResult result = launch(2, arguments);
-    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), seconds);
+    EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+              seconds);
     return result;
   }
 };
@@ -57,7 +62,8 @@ TEST_F(MpiRanks, CallsThatDifferEndTheJobWithBothValues) {
 
 // labels: mpi P26
 TEST_F(MpiRanks, AllToAllExchangesItsCountsFirst) {
-  EXPECT_TRUE(ends_with(launch_within(20, {"uneven_all_to_all"}), 1, {"to ranks [0, 4]", "from ranks [3, 0]"}));
+  EXPECT_TRUE(ends_with(launch_within(20, {"uneven_all_to_all"}), 1,
+                        {"to ranks [0, 4]", "from ranks [3, 0]"}));
 }
 
 // labels: mpi R01
@@ -80,8 +86,10 @@ TEST_F(MpiRanks, VariablesThatDisagreeWithMpiAreRefused) {
                         {"WORLD_SIZE is 2", "MPI's world has 1"}));
   const ChildResult both = launch(2, {"all_collectives"}, {"RANK=0", "WORLD_SIZE=4"});
   EXPECT_NE(both.status, 0);
-  EXPECT_NE(both.err.find("WORLD_SIZE is 4, but MPI's world has 2 ranks"), std::string::npos) << both.err;
-  EXPECT_TRUE(ends_with(launch(0, {"all_collectives"}, {"WORLD_SIZE=2"}), 2, {"WORLD_SIZE=\"2\"", "RANK"}));
+  EXPECT_NE(both.err.find("WORLD_SIZE is 4, but MPI's world has 2 ranks"), std::string::npos)
+      << both.err;
+  EXPECT_TRUE(
+      ends_with(launch(0, {"all_collectives"}, {"WORLD_SIZE=2"}), 2, {"WORLD_SIZE=\"2\"", "RANK"}));
 }
 
 }  // namespace

@@ -14,9 +14,13 @@
 namespace kitchen {
 namespace {
 
-int own_rank() { return current_rank_state().rank(); }
+int own_rank() {
+  return current_rank_state().rank();
+}
 
-Tensor floats(std::int64_t count) { return Tensor::zeros(default_context(), {count}, DType::float32); }
+Tensor floats(std::int64_t count) {
+  return Tensor::zeros(default_context(), {count}, DType::float32);
+}
 
 void all_collectives() {
   testing::check_all_collectives(*world_group(), default_context());
@@ -30,7 +34,9 @@ void all_collectives() {
   if (::testing::UnitTest::GetInstance()->Failed()) throw RuntimeError("an expectation failed");
 }
 
-void mismatch() { (void)world_group()->all_reduce(floats(own_rank() == 0 ? 409600 : 409598)); }
+void mismatch() {
+  (void)world_group()->all_reduce(floats(own_rank() == 0 ? 409600 : 409598));
+}
 
 void uneven_all_to_all() {
   const bool first = own_rank() == 0;
@@ -60,9 +66,12 @@ std::optional<std::string> variable(const std::string& name) {
 }
 
 int run(const std::string& check, std::chrono::milliseconds deadline) {
-  const std::map<std::string, void (*)()> checks{
-      {"all_collectives", &all_collectives}, {"mismatch", &mismatch}, {"uneven_all_to_all", &uneven_all_to_all},
-      {"late", &late}, {"failing", &failing}, {"exits", &exits}};
+  const std::map<std::string, void (*)()> checks{{"all_collectives", &all_collectives},
+                                                 {"mismatch", &mismatch},
+                                                 {"uneven_all_to_all", &uneven_all_to_all},
+                                                 {"late", &late},
+                                                 {"failing", &failing},
+                                                 {"exits", &exits}};
   parallel::MpiRankOptions options;
   options.deadline = deadline;
   options.context = testing::poisoned_context();

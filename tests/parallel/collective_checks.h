@@ -9,7 +9,8 @@
 #include <gtest/gtest.h>
 
 /// @file  collective_checks.h
-/// @brief What every communicator owes a group of any size: each rank of the group calls these alike. The
+/// @brief What every communicator owes a group of any size: each rank of the group calls these
+/// alike. The
 ///        expected values are computed from what each rank is known to send.
 
 namespace kitchen::testing {
@@ -56,7 +57,8 @@ void check_integer_sum(const ProcessGroup& group, const ContextPtr& context) {
 }
 
 inline void check_rank_order(const ProcessGroup& group, const ContextPtr& context) {
-  // 2^24 + 1 + 1 + ... in fp32: rank order drops each 1, any order that adds the ones first does not.
+  // 2^24 + 1 + 1 + ... in fp32: rank order drops each 1, any order that adds the ones first does
+  // not.
   const float own = group.rank() == 0 ? 16777216.0f : 1.0f;
   const Tensor x = Tensor::from_vector<float>(context, {1}, {own});
   EXPECT_EQ(group.all_reduce(x).to_vector<float>()[0], 16777216.0f);
@@ -82,7 +84,8 @@ inline void check_gather_and_scatter(const ProcessGroup& group, const ContextPtr
   // A strided tensor is sent by its logical order.
   const Tensor t = Tensor::from_vector<float>(context, {2, 2}, {1, 2, 3, 4}).transpose(0, 1);
   const std::vector<float> gathered = group.all_gather(t).to_vector<float>();
-  EXPECT_EQ((std::vector<float>(gathered.end() - 4, gathered.end())), (std::vector<float>{1, 3, 2, 4}));
+  EXPECT_EQ((std::vector<float>(gathered.end() - 4, gathered.end())),
+            (std::vector<float>{1, 3, 2, 4}));
 
   const auto whole = static_cast<std::int64_t>(all.size()) / 3;
   const Tensor y = Tensor::from_vector(context, {whole, 3}, sent_by(group.rank(), whole * 3));
@@ -109,7 +112,8 @@ inline void check_all_to_all(const ProcessGroup& group, const ContextPtr& contex
                     static_cast<float>(100 * j + group.rank()));
   }
   const auto rows = static_cast<std::int64_t>(values.size()) / 2;
-  EXPECT_EQ(group.all_to_all(Tensor::from_vector(context, {rows, 2}, values), from, to).to_vector<float>(),
+  EXPECT_EQ(group.all_to_all(Tensor::from_vector(context, {rows, 2}, values), from, to)
+                .to_vector<float>(),
             expected);
 }
 

@@ -1,5 +1,5 @@
-#include "kitchen/base/error.h"
 #include "kitchen/parallel/launch_environment.h"
+#include "kitchen/base/error.h"
 #include "support/expect_error.h"
 
 #include <gtest/gtest.h>
@@ -36,9 +36,11 @@ TEST(LaunchEnvironment, WhatIsWrongIsNamedWithItsValue) {
   };
   EXPECT_TRUE(refused({{"WORLD_SIZE", "2"}}, {"WORLD_SIZE=\"2\"", "RANK is not"}));
   EXPECT_TRUE(refused({{"RANK", "0"}}, {"RANK=\"0\"", "WORLD_SIZE is not"}));
-  EXPECT_TRUE(refused({{"RANK", "2"}, {"WORLD_SIZE", "2"}}, {"RANK=\"2\"", "0 to WORLD_SIZE - 1 = 1"}));
+  EXPECT_TRUE(
+      refused({{"RANK", "2"}, {"WORLD_SIZE", "2"}}, {"RANK=\"2\"", "0 to WORLD_SIZE - 1 = 1"}));
   for (const char* text : {"two", "", "2x", "0", "-1", "99999999999"}) {
-    EXPECT_TRUE(refused({{"RANK", "0"}, {"WORLD_SIZE", text}}, {"WORLD_SIZE=\"" + std::string(text) + "\""}));
+    EXPECT_TRUE(refused({{"RANK", "0"}, {"WORLD_SIZE", text}},
+                        {"WORLD_SIZE=\"" + std::string(text) + "\""}));
   }
 }
 
@@ -49,7 +51,8 @@ TEST(LaunchEnvironment, MpiAndTheVariablesMustAgree) {
   EXPECT_NO_THROW(parallel::require_same_world(read({}), 1, 2));
   EXPECT_TRUE(throws<ValueError>([&] { parallel::require_same_world(found, 1, 2); },
                                  {"WORLD_SIZE is 4", "2 ranks", "mpirun -n 4"}));
-  EXPECT_TRUE(throws<ValueError>([&] { parallel::require_same_world(found, 0, 4); }, {"RANK is 1", "rank 0"}));
+  EXPECT_TRUE(throws<ValueError>([&] { parallel::require_same_world(found, 0, 4); },
+                                 {"RANK is 1", "rank 0"}));
 }
 
 }  // namespace

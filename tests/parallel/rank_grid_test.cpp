@@ -1,5 +1,5 @@
-#include "kitchen/base/error.h"
 #include "kitchen/parallel/rank_grid.h"
+#include "kitchen/base/error.h"
 #include "support/expect_error.h"
 #include "support/ranks.h"
 
@@ -63,7 +63,8 @@ TEST(RankGrid, SizesThatDoNotFitAreRefusedWithBothNumbers) {
   EXPECT_TRUE(throws<ValueError>([] { RankGrid(4, sizes(0)); }, {"tensor parallel size is 0"}));
   ParallelSizes deep;
   deep.pipeline = 2;
-  EXPECT_TRUE(throws<NotImplementedError>([&] { RankGrid(4, deep); }, {"pipeline parallel size 2"}));
+  EXPECT_TRUE(
+      throws<NotImplementedError>([&] { RankGrid(4, deep); }, {"pipeline parallel size 2"}));
 }
 
 // labels: threads ProcessGroupCollection
@@ -95,7 +96,9 @@ TEST(RankGrid, SeedsFollowTheDefaultGroups) {
     initialize_model_parallel(sizes(2, 2, 1));
     model_parallel_cuda_manual_seed(7);
     const auto& states = get_cuda_rng_tracker().get_states();
-    const auto seed_of = [&](const std::string& name) { return static_cast<int>(states.at(name).seed); };
+    const auto seed_of = [&](const std::string& name) {
+      return static_cast<int>(states.at(name).seed);
+    };
     EXPECT_EQ(seed_of("model-parallel-rng"), 7 + 2718 + rank % 2);
     EXPECT_EQ(seed_of("expert-parallel-rng"), 7 + 1024 + 100 * (rank % 2));
     EXPECT_EQ(seed_of("data-parallel-rng"), 7);

@@ -16,7 +16,9 @@ using testing::on_ranks;
 using testing::throws;
 using testing::tp_group;
 
-Tensor floats(std::int64_t count) { return Tensor::zeros(default_context(), {count}, DType::float32); }
+Tensor floats(std::int64_t count) {
+  return Tensor::zeros(default_context(), {count}, DType::float32);
+}
 
 // labels: threads ProcessGroup
 TEST(RankThreads, EveryCollectiveEqualsItsDefinition) {
@@ -61,9 +63,10 @@ TEST(RankThreads, AFailingRankEndsTheOthersAndIsNamed) {
       [&] {
         on_ranks(3, [&](int rank) {
           if (rank == 1) throw ValueError("bad shard");
-          EXPECT_TRUE(throws<RuntimeError>([] { (void)tp_group()->all_reduce(floats(4)); },
-                                           {"rank " + std::to_string(rank), "all_reduce(sum, float32, 4)",
-                                            "tp [0, 1, 2]", "rank 1 failed: bad shard"}));
+          EXPECT_TRUE(
+              throws<RuntimeError>([] { (void)tp_group()->all_reduce(floats(4)); },
+                                   {"rank " + std::to_string(rank), "all_reduce(sum, float32, 4)",
+                                    "tp [0, 1, 2]", "rank 1 failed: bad shard"}));
           ++ended;
         });
       },
@@ -79,18 +82,27 @@ TEST(RankThreads, CallsThatDifferAreRefusedWithBothValues) {
   };
   expect_mismatch(
       [](int rank) { (void)tp_group()->all_reduce(floats(rank == 0 ? 409600 : 409598)); },
-      {"rank 0 calls all_reduce(sum, float32, 409600)", "rank 1 calls all_reduce(sum, float32, 409598)"});
-  expect_mismatch([](int rank) {
-    const Tensor x = Tensor::zeros(default_context(), {4}, rank == 0 ? DType::float32 : DType::bfloat16);
-    (void)tp_group()->all_reduce(x);
-  }, {"float32, 4", "bfloat16, 4"});
-  expect_mismatch([](int rank) {
-    (void)tp_group()->all_reduce(floats(4), rank == 0 ? ReduceOp::sum : ReduceOp::max);
-  }, {"sum, float32", "max, float32"});
-  expect_mismatch([](int rank) {
-    (void)(rank == 0 ? tp_group()->all_reduce(floats(4)) : tp_group()->all_gather(floats(4)));
-  }, {"all_reduce(", "all_gather(", "the same order"});
-  expect_mismatch([](int rank) { (void)tp_group()->broadcast(floats(4), rank); }, {"root 0", "root 1"});
+      {"rank 0 calls all_reduce(sum, float32, 409600)",
+       "rank 1 calls all_reduce(sum, float32, 409598)"});
+  expect_mismatch(
+      [](int rank) {
+        const Tensor x =
+            Tensor::zeros(default_context(), {4}, rank == 0 ? DType::float32 : DType::bfloat16);
+        (void)tp_group()->all_reduce(x);
+      },
+      {"float32, 4", "bfloat16, 4"});
+  expect_mismatch(
+      [](int rank) {
+        (void)tp_group()->all_reduce(floats(4), rank == 0 ? ReduceOp::sum : ReduceOp::max);
+      },
+      {"sum, float32", "max, float32"});
+  expect_mismatch(
+      [](int rank) {
+        (void)(rank == 0 ? tp_group()->all_reduce(floats(4)) : tp_group()->all_gather(floats(4)));
+      },
+      {"all_reduce(", "all_gather(", "the same order"});
+  expect_mismatch([](int rank) { (void)tp_group()->broadcast(floats(4), rank); },
+                  {"root 0", "root 1"});
 }
 
 // labels: threads P26
@@ -98,10 +110,10 @@ TEST(RankThreads, AllToAllComparesWhatIsSentWithWhatIsExpected) {
   EXPECT_TRUE(throws<RuntimeError>(
       [] {
         on_ranks(2, [](int rank) {
-          const std::vector<std::int64_t> to = rank == 0 ? std::vector<std::int64_t>{0, 4}
-                                                         : std::vector<std::int64_t>{1, 0};
-          const std::vector<std::int64_t> from = rank == 0 ? std::vector<std::int64_t>{0, 1}
-                                                           : std::vector<std::int64_t>{3, 0};
+          const std::vector<std::int64_t> to =
+              rank == 0 ? std::vector<std::int64_t>{0, 4} : std::vector<std::int64_t>{1, 0};
+          const std::vector<std::int64_t> from =
+              rank == 0 ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{3, 0};
           (void)tp_group()->all_to_all(floats(to[0] + to[1]), from, to);
         });
       },
@@ -113,10 +125,13 @@ TEST(RankThreads, ALateRankIsNamedAfterTheDeadline) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_TRUE(throws<RuntimeError>(
       [] {
-        on_ranks(3, [](int rank) {
-          if (rank == 2) std::this_thread::sleep_for(1500ms);
-          tp_group()->barrier();
-        }, 200ms);
+        on_ranks(
+            3,
+            [](int rank) {
+              if (rank == 2) std::this_thread::sleep_for(1500ms);
+              tp_group()->barrier();
+            },
+            200ms);
       },
       {"barrier", "waited 200 ms for rank 2", "deadline"}));
   EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
@@ -141,17 +156,29 @@ TEST(RankThreads, BadArgumentsAreRefusedBeforeAnythingMoves) {
     const auto group = tp_group();
     EXPECT_TRUE(throws<AssertionError>([&] { (void)group->reduce_scatter(floats(3)); },
                                        {"3 is not divisible by 2"}));
-    EXPECT_TRUE(throws<ValueError>([&] { (void)group->all_gather(floats(3), {1, 1}); }, {"3 rows", "[1, 1]"}));
-    EXPECT_TRUE(throws<ValueError>([&] { (void)group->reduce_scatter(floats(3), ReduceOp::sum, {1, 1}); },
-                                   {"[1, 1]", "sum to 3"}));
-    EXPECT_TRUE(throws<ValueError>([&] { (void)group->all_to_all(floats(3), {1, 1}, {4, -1}); },
-                                   {"input_splits [4, -1]"}));
-    EXPECT_TRUE(throws<ValueError>([&] { (void)group->broadcast(floats(3), 2); }, {"root is 2", "2 ranks"}));
+    EXPECT_TRUE(throws<ValueError>(
+        [&] {
+          (void)group->all_gather(floats(3), {1, 1});
+        },
+        {"3 rows", "[1, 1]"}));
+    EXPECT_TRUE(throws<ValueError>(
+        [&] {
+          (void)group->reduce_scatter(floats(3), ReduceOp::sum, {1, 1});
+        },
+        {"[1, 1]", "sum to 3"}));
+    EXPECT_TRUE(throws<ValueError>(
+        [&] {
+          (void)group->all_to_all(floats(3), {1, 1}, {4, -1});
+        },
+        {"input_splits [4, -1]"}));
+    EXPECT_TRUE(throws<ValueError>([&] { (void)group->broadcast(floats(3), 2); },
+                                   {"root is 2", "2 ranks"}));
     const Tensor table = Tensor::zeros(default_context(), {2, 2}, DType::float32);
     EXPECT_TRUE(throws<ValueError>([&] { group->all_reduce_inplace(table.transpose(0, 1)); },
                                    {"not contiguous", "all_reduce"}));
     const Tensor codes = Tensor::zeros(default_context(), {2}, DType::float8_e4m3);
-    EXPECT_TRUE(throws<NotImplementedError>([&] { (void)group->all_reduce(codes); }, {"float8_e4m3"}));
+    EXPECT_TRUE(
+        throws<NotImplementedError>([&] { (void)group->all_reduce(codes); }, {"float8_e4m3"}));
     const Tensor ints = Tensor::zeros(default_context(), {2}, DType::int32);
     EXPECT_TRUE(throws<NotImplementedError>([&] { (void)group->all_reduce(ints, ReduceOp::avg); },
                                             {"average", "int32"}));
@@ -191,7 +218,8 @@ TEST(RankThreads, TheRecorderListsWhatThisRankStarts) {
       EXPECT_EQ(inner.lines(), (std::vector<std::string>{"backward all_gather tp"}));
     }
     tp_group()->barrier();
-    EXPECT_EQ(outer.lines(), (std::vector<std::string>{"forward all_reduce tp", "forward barrier tp"}));
+    EXPECT_EQ(outer.lines(),
+              (std::vector<std::string>{"forward all_reduce tp", "forward barrier tp"}));
     (void)ProcessGroup::self()->all_reduce(floats(3));
     EXPECT_EQ(outer.records().size(), 2u);
   });

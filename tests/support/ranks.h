@@ -13,8 +13,8 @@
 
 namespace kitchen::testing {
 
-/// Runs body(rank) on `num_ranks` rank threads that form one tensor-parallel group. Each has a poisoned context
-/// and the seed of RankTest. A collective that hangs ends after `deadline`.
+/// Runs body(rank) on `num_ranks` rank threads that form one tensor-parallel group. Each has a
+/// poisoned context and the seed of RankTest. A collective that hangs ends after `deadline`.
 inline void on_ranks(int num_ranks, const std::function<void(int rank)>& body,
                      std::chrono::milliseconds deadline = std::chrono::seconds(20)) {
   parallel::RunRanksOptions options;

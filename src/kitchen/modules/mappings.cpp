@@ -14,8 +14,16 @@ using autograd::Function;
 using autograd::FunctionContext;
 
 /// What a mapping does with its tensor, in one direction.
-enum class Move { none, reduce, split_first, split_last, gather_first, gather_last, scatter_first,
-                  scatter_last };
+enum class Move {
+  none,
+  reduce,
+  split_first,
+  split_last,
+  gather_first,
+  gather_last,
+  scatter_first,
+  scatter_last
+};
 
 /// A mapping: its two directions and, if the ranks hold unequal parts of dimension 0, their rows.
 struct Mapping {
@@ -46,23 +54,31 @@ Tensor own_rows(const Tensor& x, const Mapping& mapping) {
     return ops::contiguous(x.slice(0, group.rank() * rows, rows));
   }
   const auto own = mapping.rows.begin() + group.rank();
-  return ops::contiguous(x.slice(0, std::accumulate(mapping.rows.begin(), own, std::int64_t{0}), *own));
+  return ops::contiguous(
+      x.slice(0, std::accumulate(mapping.rows.begin(), own, std::int64_t{0}), *own));
 }
 
 Tensor apply_move(Move move, const Tensor& x, const Mapping& mapping) {
   const ProcessGroup& group = *mapping.group;
   switch (move) {
-    case Move::none: return x;
-    case Move::reduce: return group.all_reduce(x);
-    case Move::split_first: return own_rows(x, mapping);
+    case Move::none:
+      return x;
+    case Move::reduce:
+      return group.all_reduce(x);
+    case Move::split_first:
+      return own_rows(x, mapping);
     case Move::split_last: {
       const std::int64_t part = divide(x.dim(-1), group.size());
       return ops::contiguous(x.slice(x.rank() - 1, group.rank() * part, part));
     }
-    case Move::gather_first: return group.all_gather(x, mapping.rows);
-    case Move::gather_last: return front_to_last(group.all_gather(last_to_front(x)));
-    case Move::scatter_first: return group.reduce_scatter(x, ReduceOp::sum, mapping.rows);
-    case Move::scatter_last: return front_to_last(group.reduce_scatter(last_to_front(x)));
+    case Move::gather_first:
+      return group.all_gather(x, mapping.rows);
+    case Move::gather_last:
+      return front_to_last(group.all_gather(last_to_front(x)));
+    case Move::scatter_first:
+      return group.reduce_scatter(x, ReduceOp::sum, mapping.rows);
+    case Move::scatter_last:
+      return front_to_last(group.reduce_scatter(last_to_front(x)));
   }
   return x;
 }
@@ -78,7 +94,8 @@ struct RegionMapping : Function<RegionMapping> {
     ctx.saved.mapping = mapping;
     return apply_move(mapping.forward, x, mapping);
   }
-  static std::vector<Tensor> backward(FunctionContext<Saved>& ctx, const std::vector<Tensor>& grads) {
+  static std::vector<Tensor> backward(FunctionContext<Saved>& ctx,
+                                      const std::vector<Tensor>& grads) {
     const BackwardScope scope;
     return {apply_move(ctx.saved.mapping.backward, grads[0], ctx.saved.mapping)};
   }
@@ -101,7 +118,8 @@ struct AllToAll : Function<AllToAll> {
     ctx.saved.input_splits = input_splits;
     return group->all_to_all(x, output_splits, input_splits);
   }
-  static std::vector<Tensor> backward(FunctionContext<Saved>& ctx, const std::vector<Tensor>& grads) {
+  static std::vector<Tensor> backward(FunctionContext<Saved>& ctx,
+                                      const std::vector<Tensor>& grads) {
     const BackwardScope scope;
     return {ctx.saved.group->all_to_all(grads[0], ctx.saved.input_splits, ctx.saved.output_splits)};
   }
@@ -140,19 +158,23 @@ Tensor gather_from_sequence_parallel_region(const Tensor& x, bool tensor_paralle
                                             const ProcessGroupPtr& group,
                                             const std::vector<std::int64_t>& output_split_sizes) {
   return map(x, group, Move::gather_first,
-             tensor_parallel_output_grad ? Move::scatter_first : Move::split_first, output_split_sizes);
+             tensor_parallel_output_grad ? Move::scatter_first : Move::split_first,
+             output_split_sizes);
 }
 
-Tensor reduce_scatter_to_sequence_parallel_region(const Tensor& x, const ProcessGroupPtr& group,
-                                                  const std::vector<std::int64_t>& input_split_sizes) {
+Tensor reduce_scatter_to_sequence_parallel_region(
+    const Tensor& x, const ProcessGroupPtr& group,
+    const std::vector<std::int64_t>& input_split_sizes) {
   return map(x, group, Move::scatter_first, Move::gather_first, input_split_sizes);
 }
 
-Tensor all_gather_last_dim_from_tensor_parallel_region(const Tensor& x, const ProcessGroupPtr& group) {
+Tensor all_gather_last_dim_from_tensor_parallel_region(const Tensor& x,
+                                                       const ProcessGroupPtr& group) {
   return map(x, group, Move::gather_last, Move::scatter_last);
 }
 
-Tensor reduce_scatter_last_dim_to_tensor_parallel_region(const Tensor& x, const ProcessGroupPtr& group) {
+Tensor reduce_scatter_last_dim_to_tensor_parallel_region(const Tensor& x,
+                                                         const ProcessGroupPtr& group) {
   return map(x, group, Move::scatter_last, Move::gather_last);
 }
 

@@ -19,7 +19,14 @@ std::string to_string(ReduceOp op);
 
 namespace parallel {
 
-enum class CollectiveKind { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, barrier };
+enum class CollectiveKind {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  all_to_all,
+  barrier
+};
 
 /// "all_reduce", "all_gather", ...
 std::string to_string(CollectiveKind kind);
@@ -44,9 +51,10 @@ std::int64_t elements_sent(const CollectiveCall& call, int rank);
 /// "all_reduce(sum, float32, 409600)", "all_to_all(float32, to ranks [4, 0], from ranks [1, 2])".
 std::string to_string(const CollectiveCall& call);
 
-/// Why the calls of a group's ranks, in group order, do not belong together, naming two ranks by their
-/// global number in `ranks` and both calls; empty if they do.
-std::string describe_mismatch(const std::vector<CollectiveCall>& calls, const std::vector<int>& ranks);
+/// Why the calls of a group's ranks, in group order, do not belong together, naming two ranks by
+/// their global number in `ranks` and both calls; empty if they do.
+std::string describe_mismatch(const std::vector<CollectiveCall>& calls,
+                              const std::vector<int>& ranks);
 
 }  // namespace parallel
 }  // namespace kitchen

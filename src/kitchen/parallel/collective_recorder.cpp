@@ -13,17 +13,22 @@ struct Installed {
   bool in_backward = false;
 };
 
-Installed& installed() { return current_rank_state().slot<Installed>(); }
+Installed& installed() {
+  return current_rank_state().slot<Installed>();
+}
 
 }  // namespace
 
 std::string to_string(const CollectiveRecord& record) {
-  return std::string(record.in_backward ? "backward " : "forward ") + record.op + " " + record.group;
+  return std::string(record.in_backward ? "backward " : "forward ") + record.op + " " +
+         record.group;
 }
 
 CollectiveRecorder::CollectiveRecorder() : former_(std::exchange(installed().recorder, this)) {}
 
-CollectiveRecorder::~CollectiveRecorder() { installed().recorder = former_; }
+CollectiveRecorder::~CollectiveRecorder() {
+  installed().recorder = former_;
+}
 
 std::vector<std::string> CollectiveRecorder::lines() const {
   std::vector<std::string> all;
@@ -40,6 +45,8 @@ void CollectiveRecorder::note(CollectiveRecord record) {
 
 BackwardScope::BackwardScope() : former_(std::exchange(installed().in_backward, true)) {}
 
-BackwardScope::~BackwardScope() { installed().in_backward = former_; }
+BackwardScope::~BackwardScope() {
+  installed().in_backward = former_;
+}
 
 }  // namespace kitchen

@@ -17,8 +17,8 @@ struct CollectiveRecord {
 /// "forward all_gather tp".
 std::string to_string(const CollectiveRecord& record);
 
-/// Lists the collectives that this rank starts during its lifetime; groups of one rank start none. The innermost
-/// recorder of the rank gets them.
+/// Lists the collectives that this rank starts during its lifetime; groups of one rank start none.
+/// The innermost recorder of the rank gets them.
 class CollectiveRecorder {
  public:
   CollectiveRecorder();
@@ -31,7 +31,8 @@ class CollectiveRecorder {
   [[nodiscard]] std::vector<std::string> lines() const;
   void clear() { records_.clear(); }
 
-  /// Adds `record` to this rank's recorder, if there is one, with in_backward as BackwardScope says.
+  /// Adds `record` to this rank's recorder, if there is one, with in_backward as BackwardScope
+  /// says.
   static void note(CollectiveRecord record);
 
  private:

@@ -9,7 +9,8 @@ namespace kitchen::parallel {
 int index_of_rank(const std::vector<int>& ranks, int rank) {
   const auto found = std::find(ranks.begin(), ranks.end(), rank);
   if (found == ranks.end()) {
-    throw ValueError("rank " + std::to_string(rank) + " is no member of " + describe_group("", ranks));
+    throw ValueError("rank " + std::to_string(rank) + " is no member of " +
+                     describe_group("", ranks));
   }
   return static_cast<int>(found - ranks.begin());
 }

@@ -26,18 +26,20 @@ LaunchEnvironment read_launch_environment(
   const std::optional<std::string> world = variable("WORLD_SIZE");
   if (!rank && !world) return {};
   if (!rank) {
-    throw ValueError("WORLD_SIZE=\"" + *world + "\" is set, but RANK is not; a launcher sets both, one "
+    throw ValueError("WORLD_SIZE=\"" + *world +
+                     "\" is set, but RANK is not; a launcher sets both, one "
                      "process sets neither");
   }
   if (!world) {
-    throw ValueError("RANK=\"" + *rank + "\" is set, but WORLD_SIZE is not; a launcher sets both, one "
+    throw ValueError("RANK=\"" + *rank +
+                     "\" is set, but WORLD_SIZE is not; a launcher sets both, one "
                      "process sets neither");
   }
   LaunchEnvironment found;
   found.is_set = true;
   found.world_size = number_in("WORLD_SIZE", *world, 1, kMaxRanks, "of at least 1");
-  found.rank = number_in("RANK", *rank, 0, found.world_size, "from 0 to WORLD_SIZE - 1 = " +
-                                                                 std::to_string(found.world_size - 1));
+  found.rank = number_in("RANK", *rank, 0, found.world_size,
+                         "from 0 to WORLD_SIZE - 1 = " + std::to_string(found.world_size - 1));
   return found;
 }
 

@@ -14,11 +14,13 @@ struct LaunchEnvironment {
 };
 
 /// Reads RANK and WORLD_SIZE. @param variable gives a variable's text, nullopt where it is not set.
-/// @throws ValueError naming variable and value if only one is set, if a text is no number of its range.
+/// @throws ValueError naming variable and value if only one is set, if a text is no number of its
+/// range.
 LaunchEnvironment read_launch_environment(
     const std::function<std::optional<std::string>(const std::string& name)>& variable);
 
-/// @throws ValueError naming both if the variables are set and say another rank or world than MPI does.
+/// @throws ValueError naming both if the variables are set and say another rank or world than MPI
+/// does.
 void require_same_world(const LaunchEnvironment& environment, int mpi_rank, int mpi_size);
 
 }  // namespace kitchen::parallel

@@ -2,6 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/rank_state.h"
+#include "kitchen/parallel/mpi_message.h"
 #include "kitchen/parallel/process_group.h"
 #include "kitchen/parallel/rank_order_reduction.h"
 
@@ -11,7 +12,6 @@
 #include <cstring>
 #include <deque>
 #include <exception>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -30,67 +30,15 @@ void require_mpi_success(int status, const char* call) {
   throw RuntimeError(std::string(call) + ": " + text);
 }
 
-/// Bytes of each part and where it starts, as MPI wants them.
-struct Parts {
-  std::vector<int> bytes;
-  std::vector<int> offsets;
-
-  Parts(const std::vector<std::int64_t>& counts, DType dtype) {
-    std::int64_t offset = 0;
-    for (const std::int64_t count : counts) {
-      const std::int64_t size = count * size_of(dtype);
-      bytes.push_back(static_cast<int>(size));
-      offsets.push_back(static_cast<int>(offset));
-      offset += size;
-      if (offset <= std::numeric_limits<int>::max()) continue;
-      throw NotImplementedError("a collective of " + std::to_string(offset) +
-                                " bytes over MPI; one call moves at most 2147483647, split the tensor");
-    }
-  }
-  [[nodiscard]] std::size_t total() const {
-    return bytes.empty() ? 0 : static_cast<std::size_t>(offsets.back()) + static_cast<std::size_t>(bytes.back());
-  }
-};
-
-/// `count` elements in `parts` nearly equal parts.
-std::vector<std::int64_t> even_parts(std::int64_t count, std::int64_t parts) {
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t i = 0; i < parts; ++i) sizes.push_back(count * (i + 1) / parts - count * i / parts);
-  return sizes;
-}
-
-/// A call as numbers of a fixed length, so that ranks can exchange theirs.
-std::vector<std::int64_t> encode(const CollectiveCall& call, std::size_t size) {
-  std::vector<std::int64_t> words(5 + 2 * size, 0);
-  words[0] = static_cast<std::int64_t>(call.kind);
-  words[1] = static_cast<std::int64_t>(call.dtype);
-  words[2] = static_cast<std::int64_t>(call.reduce);
-  words[3] = call.root;
-  words[4] = static_cast<std::int64_t>(call.counts.size());
-  std::copy(call.counts.begin(), call.counts.end(), words.begin() + 5);
-  std::copy(call.recv_counts.begin(), call.recv_counts.end(),
-            words.begin() + 5 + static_cast<std::ptrdiff_t>(size));
-  return words;
-}
-
-CollectiveCall decode(const std::int64_t* words, std::size_t size) {
-  CollectiveCall call;
-  call.kind = static_cast<CollectiveKind>(words[0]);
-  call.dtype = static_cast<DType>(words[1]);
-  call.reduce = static_cast<ReduceOp>(words[2]);
-  call.root = static_cast<int>(words[3]);
-  call.counts.assign(words + 5, words + 5 + words[4]);
-  if (call.kind == CollectiveKind::all_to_all) {
-    call.recv_counts.assign(words + 5 + size, words + 5 + 2 * size);
-  }
-  return call;
-}
-
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(MPI_Comm comm, std::vector<int> ranks, int rank, std::string name,
                   std::chrono::milliseconds deadline)
-      : comm_(comm), ranks_(std::move(ranks)), rank_(rank), name_(std::move(name)), deadline_(deadline) {
+      : comm_(comm),
+        ranks_(std::move(ranks)),
+        rank_(rank),
+        name_(std::move(name)),
+        deadline_(deadline) {
     KITCHEN_MPI_CHECK(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   }
 
@@ -101,7 +49,7 @@ class MpiCommunicator : public Communicator {
   std::unique_ptr<Transfer> start(const CollectiveCall& call) override {
     auto pending = std::make_shared<Pending>();
     pending->call = call;
-    pending->own_words = encode(call, ranks_.size());
+    pending->own_words = encode_call(call, ranks_.size());
     pending->all_words.resize(pending->own_words.size() * ranks_.size());
     pending->number = started_++;
     const int length = static_cast<int>(pending->own_words.size());
@@ -112,7 +60,8 @@ class MpiCommunicator : public Communicator {
     return std::make_unique<MpiTransfer>(*this, pending);
   }
 
-  std::shared_ptr<Communicator> split(const std::vector<int>& ranks, const std::string& name) override {
+  std::shared_ptr<Communicator> split(const std::vector<int>& ranks,
+                                      const std::string& name) override {
     std::vector<int> members;
     for (const int rank : ranks) members.push_back(index_of_rank(ranks_, rank));
     MPI_Group all = MPI_GROUP_NULL;
@@ -128,7 +77,8 @@ class MpiCommunicator : public Communicator {
   }
 
  private:
-  /// A collective that was started: the comparison of the calls is under way, its data has not moved yet.
+  /// A collective that was started: the comparison of the calls is under way, its data has not
+  /// moved yet.
   struct Pending {
     CollectiveCall call;
     std::vector<std::int64_t> own_words;
@@ -176,9 +126,10 @@ class MpiCommunicator : public Communicator {
       KITCHEN_MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
       if (done != 0) return;
       if (std::chrono::steady_clock::now() > until) {
-        fail(pending, "waited " + std::to_string(deadline_.count()) +
-                          " ms for the other ranks; one has ended or is late, raise the deadline if it is "
-                          "only slow");
+        fail(pending,
+             "waited " + std::to_string(deadline_.count()) +
+                 " ms for the other ranks; one has ended or is late, raise the deadline if it is "
+                 "only slow");
       }
       // A peer may need this core to get here at all.
       if (polls < 1000) {
@@ -195,7 +146,7 @@ class MpiCommunicator : public Communicator {
     const std::size_t words = pending.own_words.size();
     std::vector<CollectiveCall> calls;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      calls.push_back(decode(pending.all_words.data() + i * words, ranks_.size()));
+      calls.push_back(decode_call(pending.all_words.data() + i * words, ranks_.size()));
     }
     const std::string mismatch = describe_mismatch(calls, ranks_);
     if (!mismatch.empty()) fail(pending, mismatch);
@@ -205,27 +156,31 @@ class MpiCommunicator : public Communicator {
   void move(const Pending& pending) const {
     const CollectiveCall& call = pending.call;
     switch (call.kind) {
-      case CollectiveKind::barrier: return;
-      case CollectiveKind::all_gather: return gather(pending, call.send, call.counts, call.recv);
+      case CollectiveKind::barrier:
+        return;
+      case CollectiveKind::all_gather:
+        return gather(pending, call.send, call.counts, call.recv);
       case CollectiveKind::all_to_all:
-        return exchange(pending, Parts(call.counts, call.dtype), Parts(call.recv_counts, call.dtype),
-                        call.recv);
-      case CollectiveKind::reduce_scatter: return reduce_parts(pending, call.counts, call.recv);
+        return exchange(pending, ByteParts(call.counts, call.dtype),
+                        ByteParts(call.recv_counts, call.dtype), call.recv);
+      case CollectiveKind::reduce_scatter:
+        return reduce_parts(pending, call.counts, call.recv);
       case CollectiveKind::all_reduce: {
         // Each rank reduces its share in rank order: MPI's own reductions promise no order.
-        const auto shares = even_parts(call.counts[0], static_cast<std::int64_t>(ranks_.size()));
+        const auto shares = even_parts(call.counts[0], ranks_.size());
         std::vector<std::uint8_t> share(static_cast<std::size_t>(
             shares[static_cast<std::size_t>(rank_)] * size_of(call.dtype)));
         reduce_parts(pending, shares, share.data());
         return gather(pending, share.data(), shares, call.recv);
       }
       case CollectiveKind::broadcast: {
-        const Parts parts(call.counts, call.dtype);
+        const ByteParts parts(call.counts, call.dtype);
         if (rank_ == call.root && call.send != call.recv && parts.total() > 0) {
           std::memcpy(call.recv, call.send, parts.total());
         }
         MPI_Request request = MPI_REQUEST_NULL;
-        KITCHEN_MPI_CHECK(MPI_Ibcast(call.recv, parts.bytes[0], MPI_BYTE, call.root, comm_, &request));
+        KITCHEN_MPI_CHECK(
+            MPI_Ibcast(call.recv, parts.bytes[0], MPI_BYTE, call.root, comm_, &request));
         return await(request, pending);
       }
     }
@@ -233,29 +188,31 @@ class MpiCommunicator : public Communicator {
 
   void gather(const Pending& pending, const void* send, const std::vector<std::int64_t>& counts,
               void* recv) const {
-    const Parts parts(counts, pending.call.dtype);
+    const ByteParts parts(counts, pending.call.dtype);
     MPI_Request request = MPI_REQUEST_NULL;
-    KITCHEN_MPI_CHECK(MPI_Iallgatherv(send, parts.bytes[static_cast<std::size_t>(rank_)], MPI_BYTE, recv,
-                                      parts.bytes.data(), parts.offsets.data(), MPI_BYTE, comm_,
-                                      &request));
+    KITCHEN_MPI_CHECK(MPI_Iallgatherv(send, parts.bytes[static_cast<std::size_t>(rank_)], MPI_BYTE,
+                                      recv, parts.bytes.data(), parts.offsets.data(), MPI_BYTE,
+                                      comm_, &request));
     await(request, pending);
   }
 
-  void exchange(const Pending& pending, const Parts& to, const Parts& from, void* recv) const {
+  void exchange(const Pending& pending, const ByteParts& to, const ByteParts& from,
+                void* recv) const {
     MPI_Request request = MPI_REQUEST_NULL;
-    KITCHEN_MPI_CHECK(MPI_Ialltoallv(pending.call.send, to.bytes.data(), to.offsets.data(), MPI_BYTE,
-                                     recv, from.bytes.data(), from.offsets.data(), MPI_BYTE, comm_,
-                                     &request));
+    KITCHEN_MPI_CHECK(MPI_Ialltoallv(pending.call.send, to.bytes.data(), to.offsets.data(),
+                                     MPI_BYTE, recv, from.bytes.data(), from.offsets.data(),
+                                     MPI_BYTE, comm_, &request));
     await(request, pending);
   }
 
   /// This rank's part of the reduction of `send`, into `out`.
-  void reduce_parts(const Pending& pending, const std::vector<std::int64_t>& counts, void* out) const {
+  void reduce_parts(const Pending& pending, const std::vector<std::int64_t>& counts,
+                    void* out) const {
     const DType dtype = pending.call.dtype;
     const std::int64_t own = counts[static_cast<std::size_t>(rank_)];
-    const Parts from(std::vector<std::int64_t>(ranks_.size(), own), dtype);
+    const ByteParts from(std::vector<std::int64_t>(ranks_.size(), own), dtype);
     std::vector<std::uint8_t> inputs(from.total());
-    exchange(pending, Parts(counts, dtype), from, inputs.data());
+    exchange(pending, ByteParts(counts, dtype), from, inputs.data());
     std::vector<const void*> parts;
     for (const int offset : from.offsets) parts.push_back(inputs.data() + offset);
     reduce_in_rank_order(dtype, pending.call.reduce, parts, out, own);
@@ -309,8 +266,8 @@ int run_mpi_rank(const std::function<void()>& body, const MpiRankOptions& option
     std::vector<int> all;
     for (int rank = 0; rank < session.size; ++rank) all.push_back(rank);
     if (session.size > 1) {
-      init_process_group(std::make_shared<MpiCommunicator>(MPI_COMM_WORLD, all, session.rank, "world",
-                                                           options.deadline));
+      init_process_group(std::make_shared<MpiCommunicator>(MPI_COMM_WORLD, all, session.rank,
+                                                           "world", options.deadline));
     }
     body();
     return 0;

@@ -56,13 +56,14 @@ void require_rows(const char* op, const char* what, const Tensor& x) {
 }
 
 /// One entry a rank, none negative, and if `sum` is given they sum to it.
-void require_sizes(const char* op, const char* name, const std::vector<std::int64_t>& sizes, int ranks,
-                   std::int64_t sum) {
+void require_sizes(const char* op, const char* name, const std::vector<std::int64_t>& sizes,
+                   int ranks, std::int64_t sum) {
   bool negative = false;
   for (const std::int64_t size : sizes) negative = negative || size < 0;
   if (static_cast<int>(sizes.size()) == ranks && !negative && sum_of(sizes) == sum) return;
   throw ValueError(std::string(op) + ": " + name + " " + to_string(Shape(sizes)) + " must be " +
-                   std::to_string(ranks) + " sizes, one a rank, that sum to " + std::to_string(sum));
+                   std::to_string(ranks) + " sizes, one a rank, that sum to " +
+                   std::to_string(sum));
 }
 
 }  // namespace
@@ -93,16 +94,18 @@ std::shared_ptr<ProcessGroup> ProcessGroup::self() {
 Work ProcessGroup::start(CollectiveCall call, const Tensor& input, const Tensor& result) const {
   const std::string op = parallel::to_string(call.kind);
   if (!communicator_) {
-    throw RuntimeError(op + " over a group of " + std::to_string(size()) +
-                       " ranks that has no communicator; take groups from initialize_model_parallel");
+    throw RuntimeError(
+        op + " over a group of " + std::to_string(size()) +
+        " ranks that has no communicator; take groups from initialize_model_parallel");
   }
   const Tensor& any = input.defined() ? input : result;
   CollectiveRecorder::note({op, name_, input.defined() ? input.nbytes() : 0, false});
   if (any.defined()) {
     if (any.context()->is_meta()) return Work(result);
     if (any.device().type != DeviceType::cpu) {
-      throw NotImplementedError(op + " of a tensor on " + to_string(any.device()) + " through the " +
-                                communicator_->backend() + " communicator, which moves host memory only");
+      throw NotImplementedError(op + " of a tensor on " + to_string(any.device()) +
+                                " through the " + communicator_->backend() +
+                                " communicator, which moves host memory only");
     }
     call.dtype = any.dtype();
     call.send = input.defined() ? input.raw_data() : nullptr;

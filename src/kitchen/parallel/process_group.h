@@ -28,12 +28,13 @@ class Work {
   std::unique_ptr<parallel::Transfer> transfer_;
 };
 
-/// An ordered set of ranks that hold parts of one tensor or replicas of it, and the collectives over them.
+/// An ordered set of ranks that hold parts of one tensor or replicas of it, and the collectives
+/// over them.
 ///
-/// Collectives take dense tensors of any strides, work along dimension 0 and return new contiguous tensors
-/// without autograd state (the differentiable ones are in modules/mappings.h). Every rank of the group must
-/// call them in the same order. In a group of one rank each is the identity: it returns `x` itself.
-/// On the meta device only shapes and allocations happen.
+/// Collectives take dense tensors of any strides, work along dimension 0 and return new contiguous
+/// tensors without autograd state (the differentiable ones are in modules/mappings.h). Every rank
+/// of the group must call them in the same order. In a group of one rank each is the identity: it
+/// returns `x` itself. On the meta device only shapes and allocations happen.
 class ProcessGroup {
  public:
   /// A layout without a communicator: its collectives throw if it has more than one rank.
@@ -58,16 +59,20 @@ class ProcessGroup {
 
   /// Reduction over ranks, the same shape on each: rank order, deterministic (Communicator::start).
   [[nodiscard]] Work all_reduce_async(const Tensor& x, ReduceOp op = ReduceOp::sum) const;
-  /// As all_reduce_async, into `x` itself, which must be contiguous and may not be touched until wait().
+  /// As all_reduce_async, into `x` itself, which must be contiguous and may not be touched until
+  /// wait().
   [[nodiscard]] Work all_reduce_inplace_async(const Tensor& x, ReduceOp op = ReduceOp::sum) const;
-  /// Parts [n_r, ...] -> [sum of n_r, ...]. @param sizes n_r of each rank; empty: all as this rank's.
-  [[nodiscard]] Work all_gather_async(const Tensor& x, const std::vector<std::int64_t>& sizes = {}) const;
-  /// [n, ...] -> this rank's rows of the reduction. @param sizes rows of each rank; empty: n / size() each.
+  /// Parts [n_r, ...] -> [sum of n_r, ...]. @param sizes n_r of each rank; empty: all as this
+  /// rank's.
+  [[nodiscard]] Work all_gather_async(const Tensor& x,
+                                      const std::vector<std::int64_t>& sizes = {}) const;
+  /// [n, ...] -> this rank's rows of the reduction. @param sizes rows of each rank; empty: n /
+  /// size() each.
   /// @throws AssertionError "is not divisible by"; ValueError if the sizes do not sum to n.
   [[nodiscard]] Work reduce_scatter_async(const Tensor& x, ReduceOp op = ReduceOp::sum,
                                           const std::vector<std::int64_t>& sizes = {}) const;
-  /// Sends input_splits[j] rows of `x` to rank j and takes output_splits[j] rows from it; both empty: equal
-  /// parts. The ranks compare their counts first.
+  /// Sends input_splits[j] rows of `x` to rank j and takes output_splits[j] rows from it; both
+  /// empty: equal parts. The ranks compare their counts first.
   [[nodiscard]] Work all_to_all_async(const Tensor& x, std::vector<std::int64_t> output_splits = {},
                                       std::vector<std::int64_t> input_splits = {}) const;
   /// `x` of the rank with index `root`; the others give its shape by theirs.
@@ -79,7 +84,8 @@ class ProcessGroup {
   void all_reduce_inplace(const Tensor& x, ReduceOp op = ReduceOp::sum) const {
     (void)all_reduce_inplace_async(x, op).wait();
   }
-  [[nodiscard]] Tensor all_gather(const Tensor& x, const std::vector<std::int64_t>& sizes = {}) const {
+  [[nodiscard]] Tensor all_gather(const Tensor& x,
+                                  const std::vector<std::int64_t>& sizes = {}) const {
     return all_gather_async(x, sizes).wait();
   }
   [[nodiscard]] Tensor reduce_scatter(const Tensor& x, ReduceOp op = ReduceOp::sum,
@@ -98,7 +104,8 @@ class ProcessGroup {
 
  private:
   /// Records and starts `call`, whose memory is that of `input` and `result`.
-  [[nodiscard]] Work start(parallel::CollectiveCall call, const Tensor& input, const Tensor& result) const;
+  [[nodiscard]] Work start(parallel::CollectiveCall call, const Tensor& input,
+                           const Tensor& result) const;
 
   std::vector<int> ranks_;
   int rank_;

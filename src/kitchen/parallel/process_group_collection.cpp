@@ -68,7 +68,9 @@ void initialize_model_parallel(const ParallelSizes& sizes) {
   defaults.initialized = true;
 }
 
-void destroy_model_parallel() { current_rank_state().slot<DefaultGroups>() = {}; }
+void destroy_model_parallel() {
+  current_rank_state().slot<DefaultGroups>() = {};
+}
 
 std::shared_ptr<ProcessGroup> get_tensor_model_parallel_group_if_none(
     const std::shared_ptr<ProcessGroup>& group, bool is_expert) {

@@ -25,15 +25,16 @@ struct ProcessGroupCollection {
   static std::shared_ptr<const ProcessGroupCollection> use_mpu_process_groups();
 };
 
-/// Splits this rank's world into the groups of a RankGrid and makes them its default groups. Every rank of the
-/// world calls it with the same sizes.
+/// Splits this rank's world into the groups of a RankGrid and makes them its default groups. Every
+/// rank of the world calls it with the same sizes.
 /// @throws as RankGrid; RuntimeError if the default groups were initialised already.
 void initialize_model_parallel(const ParallelSizes& sizes);
 
 /// Forgets the default groups of this rank.
 void destroy_model_parallel();
 
-/// `group` if given, else this rank's default tensor-parallel group (the expert one if `is_expert`).
+/// `group` if given, else this rank's default tensor-parallel group (the expert one if
+/// `is_expert`).
 std::shared_ptr<ProcessGroup> get_tensor_model_parallel_group_if_none(
     const std::shared_ptr<ProcessGroup>& group, bool is_expert);
 

@@ -6,7 +6,8 @@ namespace kitchen {
 
 namespace {
 
-/// `count` ranks from the one with coordinate 0 along an axis of that size, `stride` apart, that holds `rank`.
+/// `count` ranks from the one with coordinate 0 along an axis of that size, `stride` apart, that
+/// holds `rank`.
 std::vector<int> along(int rank, int count, int stride) {
   const int first = rank - rank / stride % count * stride;
   std::vector<int> ranks;
@@ -16,15 +17,15 @@ std::vector<int> along(int rank, int count, int stride) {
 
 void require_divides(int world_size, int product, const std::string& names) {
   if (world_size % product == 0) return;
-  throw ValueError("world size " + std::to_string(world_size) + " is not divisible by " + names + " = " +
-                   std::to_string(product) + "; start a multiple of " + std::to_string(product) +
-                   " ranks or choose smaller sizes");
+  throw ValueError("world size " + std::to_string(world_size) + " is not divisible by " + names +
+                   " = " + std::to_string(product) + "; start a multiple of " +
+                   std::to_string(product) + " ranks or choose smaller sizes");
 }
 
 void require_positive(const char* name, int size) {
   if (size >= 1) return;
-  throw ValueError(std::string("RankGrid: the ") + name + " parallel size is " + std::to_string(size) +
-                   "; it must be at least 1");
+  throw ValueError(std::string("RankGrid: the ") + name + " parallel size is " +
+                   std::to_string(size) + "; it must be at least 1");
 }
 
 void require_one(const char* name, int size) {
@@ -36,7 +37,8 @@ void require_one(const char* name, int size) {
 
 }  // namespace
 
-RankGrid::RankGrid(int world_size, const ParallelSizes& sizes) : world_size_(world_size), sizes_(sizes) {
+RankGrid::RankGrid(int world_size, const ParallelSizes& sizes)
+    : world_size_(world_size), sizes_(sizes) {
   if (sizes_.expert_tensor == 0) sizes_.expert_tensor = sizes_.tensor;
   require_positive("tensor", sizes_.tensor);
   require_positive("expert", sizes_.expert);
@@ -48,11 +50,17 @@ RankGrid::RankGrid(int world_size, const ParallelSizes& sizes) : world_size_(wor
   require_divides(world_size_, sizes_.expert_tensor * sizes_.expert, "ETP x EP x PP");
 }
 
-std::vector<int> RankGrid::tp(int rank) const { return along(rank, sizes_.tensor, 1); }
+std::vector<int> RankGrid::tp(int rank) const {
+  return along(rank, sizes_.tensor, 1);
+}
 
-std::vector<int> RankGrid::dp(int rank) const { return along(rank, data_size(), sizes_.tensor); }
+std::vector<int> RankGrid::dp(int rank) const {
+  return along(rank, data_size(), sizes_.tensor);
+}
 
-std::vector<int> RankGrid::expt_tp(int rank) const { return along(rank, sizes_.expert_tensor, 1); }
+std::vector<int> RankGrid::expt_tp(int rank) const {
+  return along(rank, sizes_.expert_tensor, 1);
+}
 
 std::vector<int> RankGrid::ep(int rank) const {
   return along(rank, sizes_.expert, sizes_.expert_tensor);
@@ -66,6 +74,8 @@ std::vector<int> RankGrid::expt_dp(int rank) const {
   return along(rank, expert_data_size(), sizes_.expert * sizes_.expert_tensor);
 }
 
-std::vector<int> RankGrid::world() const { return along(0, world_size_, 1); }
+std::vector<int> RankGrid::world() const {
+  return along(0, world_size_, 1);
+}
 
 }  // namespace kitchen

@@ -62,13 +62,26 @@ void reduce(ReduceOp op, const std::vector<const void*>& inputs, void* out, std:
 template <class Body>
 bool with_reducible(DType dtype, const Body& body) {
   switch (dtype) {
-    case DType::float32: body(Plain<float>{}); return true;
-    case DType::bfloat16: body(Bfloat16{}); return true;
-    case DType::float16: body(Half{}); return true;
-    case DType::int32: body(Plain<std::int32_t>{}); return true;
-    case DType::int64: body(Plain<std::int64_t>{}); return true;
-    case DType::uint8: body(Plain<std::uint8_t>{}); return true;
-    default: return false;
+    case DType::float32:
+      body(Plain<float>{});
+      return true;
+    case DType::bfloat16:
+      body(Bfloat16{});
+      return true;
+    case DType::float16:
+      body(Half{});
+      return true;
+    case DType::int32:
+      body(Plain<std::int32_t>{});
+      return true;
+    case DType::int64:
+      body(Plain<std::int64_t>{});
+      return true;
+    case DType::uint8:
+      body(Plain<std::uint8_t>{});
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -85,8 +98,8 @@ void require_reducible(DType dtype, ReduceOp op) {
   }
 }
 
-void reduce_in_rank_order(DType dtype, ReduceOp op, const std::vector<const void*>& inputs, void* out,
-                          std::int64_t count) {
+void reduce_in_rank_order(DType dtype, ReduceOp op, const std::vector<const void*>& inputs,
+                          void* out, std::int64_t count) {
   require_reducible(dtype, op);
   with_reducible(dtype, [&](auto io) { reduce<decltype(io)>(op, inputs, out, count); });
 }

@@ -66,8 +66,9 @@ std::string get_data_parallel_rng_tracker_name();
 
 /// Seeds the default generator and the tracker's states as Megatron does:
 /// default and data-parallel: seed; model-parallel: seed + 2718 + tp_rank; expert-parallel:
-/// seed + 1024 + 100·ep_rank + etp_rank. A rank that is not given is this rank's in its default group. Also sets the run seed that init methods use, and restarts the
-/// counter of created layers: models that are built alike after equal seeds get equal weights.
+/// seed + 1024 + 100·ep_rank + etp_rank. A rank that is not given is this one's in its default group.
+/// Also sets the run seed that init methods use, and restarts the counter of created layers: models
+/// that are built alike after equal seeds get equal weights.
 void model_parallel_cuda_manual_seed(std::uint64_t seed, std::optional<int> tp_rank = {},
                                      std::optional<int> ep_rank = {},
                                      std::optional<int> etp_rank = {});

@@ -71,7 +71,8 @@ void run_rank(int rank, const std::vector<int>& all, const std::shared_ptr<Threa
 
 void run_ranks(int num_ranks, const std::function<void()>& body, const RunRanksOptions& options) {
   if (num_ranks < 1) {
-    throw ValueError("run_ranks: num_ranks is " + std::to_string(num_ranks) + "; at least 1 is wanted");
+    throw ValueError("run_ranks: num_ranks is " + std::to_string(num_ranks) +
+                     "; at least 1 is wanted");
   }
   std::vector<int> all;
   for (int rank = 0; rank < num_ranks; ++rank) all.push_back(rank);

@@ -13,8 +13,8 @@
 
 namespace kitchen::parallel {
 
-/// One collective of a group: what each rank has called and a copy of what it sends. Complete and constant
-/// from the moment when the last rank has arrived.
+/// One collective of a group: what each rank has called and a copy of what it sends. Complete and
+/// constant from the moment when the last rank has arrived.
 struct ThreadCommunicator::Round {
   explicit Round(std::size_t size) : calls(size), data(size), here(size, false) {}
 
@@ -40,8 +40,7 @@ struct ThreadWorld::State {
   int failed_rank = -1;
 };
 
-ThreadWorld::ThreadWorld(std::chrono::milliseconds deadline)
-    : state_(std::make_unique<State>()) {
+ThreadWorld::ThreadWorld(std::chrono::milliseconds deadline) : state_(std::make_unique<State>()) {
   state_->deadline = deadline;
 }
 
@@ -131,8 +130,10 @@ class ThreadCommunicator::ThreadTransfer : public Transfer {
     auto* out = static_cast<std::uint8_t*>(call.recv);
     const auto size = static_cast<std::size_t>(size_of(call.dtype));
     switch (call.kind) {
-      case CollectiveKind::barrier: return;
-      case CollectiveKind::all_reduce: return reduce(call, 0, call.counts[0]);
+      case CollectiveKind::barrier:
+        return;
+      case CollectiveKind::all_reduce:
+        return reduce(call, 0, call.counts[0]);
       case CollectiveKind::broadcast: {
         const std::vector<std::uint8_t>& source = round_->data[static_cast<std::size_t>(call.root)];
         if (!source.empty()) std::memcpy(out, source.data(), source.size());
@@ -148,7 +149,8 @@ class ThreadCommunicator::ThreadTransfer : public Transfer {
         return reduce(call, elements_before(call.counts, rank_), call.counts[rank_]);
       case CollectiveKind::all_to_all:
         for (std::size_t from = 0; from < ranks_.size(); ++from) {
-          const auto first = static_cast<std::size_t>(elements_before(round_->calls[from].counts, rank_));
+          const auto first =
+              static_cast<std::size_t>(elements_before(round_->calls[from].counts, rank_));
           const std::size_t bytes = static_cast<std::size_t>(call.recv_counts[from]) * size;
           if (bytes > 0) std::memcpy(out, round_->data[from].data() + first * size, bytes);
           out += bytes;
@@ -204,16 +206,16 @@ std::unique_ptr<Transfer> ThreadCommunicator::start(const CollectiveCall& call) 
     group.open.erase(number);
     state.changed.notify_all();
   }
-  return std::make_unique<ThreadTransfer>(
-      world_, round, ranks_, rank_,
-      to_string(call) + " over " + describe_group(name_, ranks_) + ", its collective " +
-          std::to_string(number));
+  return std::make_unique<ThreadTransfer>(world_, round, ranks_, rank_,
+                                          to_string(call) + " over " +
+                                              describe_group(name_, ranks_) + ", its collective " +
+                                              std::to_string(number));
 }
 
 std::shared_ptr<Communicator> ThreadCommunicator::split(const std::vector<int>& ranks,
                                                         const std::string& name) {
-  return std::make_shared<ThreadCommunicator>(world_, ranks, ranks_[static_cast<std::size_t>(rank_)],
-                                              name);
+  return std::make_shared<ThreadCommunicator>(world_, ranks,
+                                              ranks_[static_cast<std::size_t>(rank_)], name);
 }
 
 }  // namespace kitchen::parallel

@@ -12,7 +12,8 @@ class ThreadWorld {
   ThreadWorld(const ThreadWorld&) = delete;
   ThreadWorld& operator=(const ThreadWorld&) = delete;
 
-  /// Wakes every rank that waits; each then throws, naming `rank` and `cause`. The first failure counts.
+  /// Wakes every rank that waits; each then throws, naming `rank` and `cause`. The first failure
+  /// counts.
   /// @returns true if the failure that counts is one of `rank`.
   bool fail(int rank, const std::string& cause);
   /// Rank `rank` has returned: whoever waits for it now waits in vain.
@@ -26,8 +27,8 @@ class ThreadWorld {
 
 /// Ranks as threads of one process, for tests, tutorials and the debugger.
 ///
-/// start() copies what is sent and returns at once; wait() reads the copies of all ranks. The calls of the ranks
-/// are compared each time.
+/// start() copies what is sent and returns at once; wait() reads the copies of all ranks. The calls
+/// of the ranks are compared each time.
 class ThreadCommunicator : public Communicator {
  public:
   /// @param ranks global ranks of the members; @param rank this one's global number.
@@ -38,7 +39,8 @@ class ThreadCommunicator : public Communicator {
   [[nodiscard]] const std::vector<int>& ranks() const override { return ranks_; }
   [[nodiscard]] int rank() const override { return rank_; }
   std::unique_ptr<Transfer> start(const CollectiveCall& call) override;
-  std::shared_ptr<Communicator> split(const std::vector<int>& ranks, const std::string& name) override;
+  std::shared_ptr<Communicator> split(const std::vector<int>& ranks,
+                                      const std::string& name) override;
 
  private:
   class ThreadTransfer;
