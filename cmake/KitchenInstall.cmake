@@ -2,6 +2,9 @@
 include(CMakePackageConfigHelpers)
 install(TARGETS kitchen EXPORT kitchenTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET kitchen_mpi)
+  install(TARGETS kitchen_mpi EXPORT kitchenTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 if(TARGET kitchen_program)
   install(TARGETS kitchen_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -6,7 +6,7 @@
 BUILD_PACKAGES=(
   g++ cmake ninja-build pkg-config
   libfmt-dev libspdlog-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev
-  libopenblas-openmp-dev libxxhash-dev
+  libopenblas-openmp-dev libxxhash-dev libopenmpi-dev openmpi-bin
 )
 
 say() { printf '%s\n' "$*"; }

@@ -23,7 +23,7 @@ inline const std::map<std::string, std::vector<std::string>>& arrows() {
       {"cuda", {"ops", "formats", "base"}},
       {"recipes", {"formats"}},
       {"config", {"recipes"}},
-      {"parallel", {"base"}},
+      {"parallel", {"formats"}},
       {"autograd", {"ops"}},
       {"modules", {"autograd", "parallel", "config"}},
       {"extension", {"modules"}},

@@ -61,8 +61,6 @@ TEST_F(LinearModule, AColumnSplitStartsFromTheRowsOfTheWholeWeight) {
     EXPECT_EQ(part->in_features, 5);
     EXPECT_EQ(part->bias.shape(), (Shape{3}));
     EXPECT_TRUE(same_bits(rows(whole->weight, rank * 3, 3), part->weight.detach()));
-    EXPECT_TRUE(throws<NotImplementedError>([&] { (void)part->forward(tensor({2, 5}, 1), {}); },
-                                            {"2 ranks"}));
   }
 }
 
@@ -276,10 +274,15 @@ TEST_F(LinearModule, LocalLayersTakeASharedWeightOrRefuse) {
   const Tensor y = layer.forward(tensor({1, 5}, 1), w).first;
   autograd::backward(autograd::sum(y));
   EXPECT_EQ(autograd::grad_of(w).shape(), (Shape{6, 5}));
-  args.gather_output = true;
-  args.tp_group = fake_group(2, 0);
-  EXPECT_TRUE(throws<NotImplementedError>([&] { ColumnParallelLinear(5, 6, args); },
-                                          {"gather_output"}));
+  TransformerConfig config = testing::small_transformer();
+  config.tensor_model_parallel_size = 2;
+  config.sequence_parallel = true;
+  RowParallelLinear::Args row;
+  row.config = make_config(config);
+  row.input_is_parallel = false;
+  row.tp_group = fake_group(2, 0);
+  EXPECT_TRUE(throws<ValueError>([&] { RowParallelLinear(6, 5, row); },
+                                 {"input_is_parallel", "sequence_parallel"}));
 }
 
 // labels: LayerNormImpl RMSNormImpl IdentityOp

@@ -1,6 +1,6 @@
 #include "kitchen/base/error.h"
 #include "kitchen/base/rank_state.h"
-#include "kitchen/parallel/process_group.h"
+#include "kitchen/parallel/process_group_collection.h"
 #include "kitchen/parallel/rng_tracker.h"
 #include "kitchen/parallel/sharded_tensor.h"
 #include "support/expect_error.h"
@@ -45,10 +45,11 @@ TEST_F(Parallel, ARankWithoutGroupsHasItself) {
 }
 
 // labels: ProcessGroup
-TEST_F(Parallel, SeveralRanksAreRefusedByName) {
-  EXPECT_NO_THROW(ProcessGroup::self()->require_single_rank("op"));
-  EXPECT_TRUE(throws<NotImplementedError>(
-      [] { ProcessGroup({0, 1}, 0).require_single_rank("all_reduce"); }, {"all_reduce", "2 ranks"}));
+TEST_F(Parallel, AGroupWithoutACommunicatorRefusesToMoveData) {
+  const Tensor x = tensor({4}, 1);
+  EXPECT_EQ(ProcessGroup::self()->all_reduce(x).id(), x.id());
+  EXPECT_TRUE(throws<RuntimeError>([&] { (void)ProcessGroup({0, 1}, 0).all_reduce(x); },
+                                   {"all_reduce", "2 ranks", "no communicator"}));
 }
 
 // labels: divide

@@ -2,6 +2,7 @@
 
 #include "kitchen/modules/attention_geometry.h"
 #include "kitchen/modules/packed_seq_params.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 #include <optional>
 #include <string>

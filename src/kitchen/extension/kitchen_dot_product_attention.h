@@ -3,6 +3,7 @@
 #include "kitchen/extension/kitchen_quantization_params.h"
 #include "kitchen/modules/dot_product_attention.h"
 #include "kitchen/modules/finish_init.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen {
 

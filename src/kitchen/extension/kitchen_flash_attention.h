@@ -4,6 +4,7 @@
 #include "kitchen/modules/dot_product_attention.h"
 #include "kitchen/modules/finish_init.h"
 #include "kitchen/modules/kitchen_flash_attention_module.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen {
 

@@ -4,6 +4,7 @@
 #include "kitchen/base/logger.h"
 #include "kitchen/extension/get_extra_kitchen_kwargs.h"
 #include "kitchen/extension/kitchen_layer_support.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen {
 

@@ -3,6 +3,7 @@
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
 #include "kitchen/base/rank_state.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 #include <set>
 

@@ -3,6 +3,7 @@
 #include "kitchen/base/error.h"
 #include "kitchen/extension/kitchen_layer_support.h"
 #include "kitchen/modules/local_linear_options.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 #include <utility>
 

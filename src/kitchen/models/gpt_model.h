@@ -4,6 +4,7 @@
 #include "kitchen/modules/column_parallel_linear.h"
 #include "kitchen/modules/dropout.h"
 #include "kitchen/modules/vocab_parallel_embedding.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 #include <memory>
 #include <optional>

@@ -3,7 +3,7 @@
 #include "kitchen/modules/forward_interfaces.h"
 #include "kitchen/modules/megatron_module.h"
 #include "kitchen/modules/module_spec.h"
-#include "kitchen/parallel/process_group.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 #include <optional>
 #include <utility>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kitchen/models/transformer_layer.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 #include <vector>
 

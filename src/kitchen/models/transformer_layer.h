@@ -2,6 +2,7 @@
 
 #include "kitchen/models/self_attention.h"
 #include "kitchen/modules/mlp.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen {
 

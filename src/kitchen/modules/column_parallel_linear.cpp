@@ -2,14 +2,15 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/modules/local_linear_options.h"
+#include "kitchen/modules/mappings.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen {
 
 ColumnParallelLinear::ColumnParallelLinear(std::int64_t input_size, std::int64_t output_size,
                                            const Args& args)
-    : allocates_weight_(!args.skip_weight_param_allocation) {
+    : allocates_weight_(!args.skip_weight_param_allocation), gathers_output_(args.gather_output) {
   const auto group = get_tensor_model_parallel_group_if_none(args.tp_group, args.is_expert);
-  if (args.gather_output) group->require_single_rank("ColumnParallelLinear: gather_output");
   if (!allocates_weight_ && args.bias) {
     throw ValueError("ColumnParallelLinear: skip_weight_param_allocation with a bias is not supported");
   }
@@ -25,12 +26,19 @@ std::pair<Tensor, std::optional<Tensor>> ColumnParallelLinear::forward(const Ten
   if (!allocates_weight_) {
     throw RuntimeError("ColumnParallelLinear: this layer has no weight of its own; pass one to forward");
   }
-  return Linear::forward(x, std::nullopt);
+  return whole(Linear::forward(x, std::nullopt));
 }
 
 std::pair<Tensor, std::optional<Tensor>> ColumnParallelLinear::forward(const Tensor& x,
                                                                        const Tensor& shared_weight) {
-  return Linear::forward_with(x, shared_weight, std::nullopt);
+  return whole(Linear::forward_with(x, shared_weight, std::nullopt));
+}
+
+modules::LinearOutput ColumnParallelLinear::whole(modules::LinearOutput output) const {
+  if (gathers_output_) {
+    output.first = gather_from_tensor_model_parallel_region(output.first, options().tp_group);
+  }
+  return output;
 }
 
 ModuleInfo ColumnParallelLinear::module_info() {

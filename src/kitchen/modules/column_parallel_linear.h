@@ -15,7 +15,7 @@ class ColumnParallelLinear : public modules::Linear, public modules::ForwardLine
     std::shared_ptr<ModelParallelConfig> config;
     InitMethod init_method;
     bool bias = true;
-    bool gather_output = false;
+    bool gather_output = false;  ///< return [..., out] instead of this rank's [..., out/t]
     bool skip_bias_add = false;
     bool is_expert = false;
     bool skip_weight_param_allocation = false;  ///< the weight comes with each forward (tied embeddings)
@@ -33,7 +33,11 @@ class ColumnParallelLinear : public modules::Linear, public modules::ForwardLine
   static ModuleInfo module_info();
 
  private:
+  /// `output` with its columns of all ranks, if the layer gathers them.
+  [[nodiscard]] modules::LinearOutput whole(modules::LinearOutput output) const;
+
   bool allocates_weight_;
+  bool gathers_output_;
 };
 
 }  // namespace kitchen

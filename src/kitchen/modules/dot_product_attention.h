@@ -4,6 +4,7 @@
 #include "kitchen/modules/megatron_module.h"
 #include "kitchen/modules/module_spec.h"
 #include "kitchen/modules/unfused_attention.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen {
 

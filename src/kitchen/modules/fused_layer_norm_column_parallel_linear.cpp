@@ -2,6 +2,7 @@
 
 #include "kitchen/config/transformer_config.h"
 #include "kitchen/modules/local_linear_options.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen {
 

@@ -116,19 +116,25 @@ void Linear::allocate_parameters(const ContextPtr& context) {
   bias.partition_stride = options_.partition_stride;
 }
 
+LinearSplit Linear::split_over_ranks() const {
+  if (!parallel_mode || options_.tp_group->size() == 1) return {};
+  return {parallel_mode == "column" ? LinearSplit::Kind::column : LinearSplit::Kind::row,
+          options_.sequence_parallel, options_.tp_group};
+}
+
 LinearOutput Linear::forward(const Tensor& x, std::optional<bool> is_first_microbatch) {
   return forward_with(x, weight, is_first_microbatch);
 }
 
 LinearOutput Linear::forward_with(const Tensor& x, const Tensor& used_weight,
                                   std::optional<bool> is_first_microbatch) {
-  if (parallel_mode) options_.tp_group->require_single_rank(class_name().c_str());
   forward_was_run_ = true;
   LinearCall call;
   call.module = options_.logical_name;
   call.params = options_.qlinear_params;
   call.quantizers = quantizers_;
   call.fuse_wgrad_accumulation = options_.fuse_wgrad_accumulation;
+  call.split = split_over_ranks();
   if (is_first_microbatch) {
     call.cache = cache_;
     call.refresh_cache = *is_first_microbatch;

@@ -68,7 +68,8 @@ class Linear : public Module {
   /// @param x [..., in_features]; leading dimensions are tokens and may be empty.
   /// @param is_first_microbatch true: quantize the weight and keep it; false: use what was kept;
   ///        nullopt: quantize it each time.
-  /// @throws ValueError if x's last size is not in_features; NotImplementedError if it is split over ranks.
+  /// Collectives in column and row mode: LinearSplit.
+  /// @throws ValueError if x's last size is not in_features.
   LinearOutput forward(const Tensor& x, std::optional<bool> is_first_microbatch);
 
   /// As forward with another module's weight [out_features, in_features] in place of this one's.
@@ -107,6 +108,7 @@ class Linear : public Module {
 
  private:
   void allocate(const ContextPtr& context);
+  [[nodiscard]] LinearSplit split_over_ranks() const;
 
   LinearOptions options_;
   std::shared_ptr<LinearQuantizers> quantizers_ = std::make_shared<LinearQuantizers>();

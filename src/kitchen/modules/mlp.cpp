@@ -5,7 +5,7 @@
 #include "kitchen/autograd/view_functions.h"
 #include "kitchen/base/error.h"
 #include "kitchen/modules/init_methods.h"
-#include "kitchen/parallel/process_group.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen {
 

@@ -3,6 +3,7 @@
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
 #include "kitchen/ops/elementwise.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 #include <algorithm>
 #include <ostream>

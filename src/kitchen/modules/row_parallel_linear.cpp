@@ -1,14 +1,19 @@
 #include "kitchen/modules/row_parallel_linear.h"
 
+#include "kitchen/base/error.h"
 #include "kitchen/modules/local_linear_options.h"
+#include "kitchen/modules/mappings.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen {
 
 RowParallelLinear::RowParallelLinear(std::int64_t input_size, std::int64_t output_size,
-                                     const Args& args) {
+                                     const Args& args)
+    : input_is_parallel_(args.input_is_parallel) {
   const auto group = get_tensor_model_parallel_group_if_none(args.tp_group, args.is_expert);
-  if (!args.input_is_parallel) {
-    group->require_single_rank("RowParallelLinear: input_is_parallel = false");
+  if (!args.input_is_parallel && args.config->sequence_parallel) {
+    throw ValueError("RowParallelLinear: input_is_parallel = false together with sequence_parallel; the "
+                     "input would be split along two dimensions");
   }
   modules::LinearOptions options = modules::local_linear_options(
       *args.config, input_size, output_size, args.init_method, args.bias, args.skip_bias_add, group);
@@ -18,7 +23,8 @@ RowParallelLinear::RowParallelLinear(std::int64_t input_size, std::int64_t outpu
 }
 
 std::pair<Tensor, std::optional<Tensor>> RowParallelLinear::forward(const Tensor& x) {
-  return Linear::forward(x, std::nullopt);
+  if (input_is_parallel_) return Linear::forward(x, std::nullopt);
+  return Linear::forward(scatter_to_tensor_model_parallel_region(x, options().tp_group), std::nullopt);
 }
 
 ModuleInfo RowParallelLinear::module_info() {

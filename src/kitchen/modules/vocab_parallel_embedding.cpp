@@ -3,6 +3,8 @@
 #include "kitchen/autograd/nn_functions.h"
 #include "kitchen/base/rank_state.h"
 #include "kitchen/modules/init_methods.h"
+#include "kitchen/modules/mappings.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen {
 
@@ -27,8 +29,8 @@ VocabParallelEmbedding::VocabParallelEmbedding(std::int64_t num_embeddings,
 }
 
 Tensor VocabParallelEmbedding::forward(const Tensor& ids) {
-  tp_group_->require_single_rank("VocabParallelEmbedding");
-  return autograd::embedding(ids, weight);
+  const std::int64_t first_id = tp_group_->rank() * weight.dim(0);
+  return reduce_from_tensor_model_parallel_region(autograd::embedding(ids, weight, first_id), tp_group_);
 }
 
 }  // namespace kitchen

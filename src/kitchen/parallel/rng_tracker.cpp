@@ -2,6 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/rank_state.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 #include <utility>
 
@@ -63,7 +64,12 @@ std::string get_expert_parallel_rng_tracker_name() { return "expert-parallel-rng
 
 std::string get_data_parallel_rng_tracker_name() { return "data-parallel-rng"; }
 
-void model_parallel_cuda_manual_seed(std::uint64_t seed, int tp_rank, int ep_rank, int etp_rank) {
+void model_parallel_cuda_manual_seed(std::uint64_t seed, std::optional<int> tp_rank,
+                                     std::optional<int> ep_rank, std::optional<int> etp_rank) {
+  const auto groups = ProcessGroupCollection::use_mpu_process_groups();
+  const auto own = [](std::optional<int> given, const ProcessGroup& group) {
+    return static_cast<std::uint64_t>(given.value_or(group.rank()));
+  };
   Generators& all = generators();
   // The counter names the parameters of layers without a path, and names choose weights.
   current_rank_state().restart_creation_index();
@@ -71,10 +77,10 @@ void model_parallel_cuda_manual_seed(std::uint64_t seed, int tp_rank, int ep_ran
   all.current = {seed, 0};
   all.tracker.reset();
   all.tracker.add(get_data_parallel_rng_tracker_name(), seed);
-  all.tracker.add("model-parallel-rng", seed + 2718 + static_cast<std::uint64_t>(tp_rank));
+  all.tracker.add("model-parallel-rng", seed + 2718 + own(tp_rank, *groups->tp));
   all.tracker.add(get_expert_parallel_rng_tracker_name(),
-                  seed + 1024 + 100 * static_cast<std::uint64_t>(ep_rank) +
-                      static_cast<std::uint64_t>(etp_rank));
+                  seed + 1024 + 100 * own(ep_rank, *groups->ep) +
+                      own(etp_rank, *groups->expt_tp));
 }
 
 std::uint64_t run_seed() { return generators().run_seed; }

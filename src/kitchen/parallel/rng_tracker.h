@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace kitchen {
@@ -65,10 +66,12 @@ std::string get_data_parallel_rng_tracker_name();
 
 /// Seeds the default generator and the tracker's states as Megatron does:
 /// default and data-parallel: seed; model-parallel: seed + 2718 + tp_rank; expert-parallel:
-/// seed + 1024 + 100·ep_rank + etp_rank. Also sets the run seed that init methods use, and restarts the
-/// counter of created layers: models that are built alike after equal seeds get equal weights.
-void model_parallel_cuda_manual_seed(std::uint64_t seed, int tp_rank = 0, int ep_rank = 0,
-                                     int etp_rank = 0);
+/// seed + 1024 + 100·ep_rank + etp_rank. A rank that is not given is this one's in its default group.
+/// Also sets the run seed that init methods use, and restarts the counter of created layers: models
+/// that are built alike after equal seeds get equal weights.
+void model_parallel_cuda_manual_seed(std::uint64_t seed, std::optional<int> tp_rank = {},
+                                     std::optional<int> ep_rank = {},
+                                     std::optional<int> etp_rank = {});
 
 /// The seed of the run as given to model_parallel_cuda_manual_seed; 0 before.
 std::uint64_t run_seed();
