@@ -22,6 +22,12 @@ void log_failure(cudaError_t status, const char* what) noexcept {
   logger().warning(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
+/// Without this a pool gives its memory back to the system at each synchronization.
+void keep_freed_memory(cudaMemPool_t pool) {
+  std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+  KITCHEN_CUDA_CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+}
+
 }  // namespace
 
 DeviceAllocator::DeviceAllocator(int device) {
@@ -30,8 +36,11 @@ DeviceAllocator::DeviceAllocator(int device) {
   properties.location.type = cudaMemLocationTypeDevice;
   properties.location.id = device;
   KITCHEN_CUDA_CHECK(cudaMemPoolCreate(&pool_, &properties));
-  std::uint64_t keep_all = std::numeric_limits<std::uint64_t>::max();
-  KITCHEN_CUDA_CHECK(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_all));
+  keep_freed_memory(pool_);
+  // Scratch memory of kernels comes from the device's own pool.
+  cudaMemPool_t device_pool = nullptr;
+  KITCHEN_CUDA_CHECK(cudaDeviceGetDefaultMemPool(&device_pool, device));
+  keep_freed_memory(device_pool);
   KITCHEN_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
 }
 

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t col = p % per_row * kPack;
     const std::int64_t at = row * s.cols + col;
     const std::int64_t count = min(std::int64_t{kPack}, s.cols - col);
-    std::uint8_t code[kPack];
+    alignas(8) std::uint8_t code[kPack];
     if (aligned) {
       *reinterpret_cast<uint2*>(code) = *reinterpret_cast<const uint2*>(codes + at);
     } else {
