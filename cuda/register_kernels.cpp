@@ -7,6 +7,7 @@ void register_cuda_kernels(Backend& backend) {
   register_elementwise_kernels(backend);
   register_quantize_kernels(backend);
   register_sum_kernels(backend);
+  register_gemm_kernels(backend);
   register_activation_kernels(backend);
   register_norm_kernels(backend);
   register_softmax_kernels(backend);
@@ -14,6 +15,7 @@ void register_cuda_kernels(Backend& backend) {
   register_embedding_kernels(backend);
   register_cross_entropy_kernels(backend);
   register_optimizer_kernels(backend);
+  register_init_kernels(backend);
 }
 
 }  // namespace kitchen::cuda

@@ -74,8 +74,8 @@ void run(const ContextPtr& context) {
     report(context, "dequantize " + name, 3 * elements,
            [&] { kitchen::ops::dequantize(q, DType::bfloat16); });
   }
-  const kitchen::QuantizeSpec rowwise = kitchen::quantize_spec_from_scheme_name("b1x128_e4m3");
-  report(context, "quantize b1x128_e4m3 of the transpose", 3 * elements,
+  const kitchen::QuantizeSpec rowwise = kitchen::quantize_spec_from_scheme_name("b1x128_e4m3_fp32");
+  report(context, "quantize b1x128_e4m3_fp32 of the transpose", 3 * elements,
          [&] { kitchen::ops::quantize(x.transpose(0, 1), rowwise); });
 }
 

@@ -197,6 +197,16 @@ TEST_P(LayerContract, CrossEntropyAndItsGradientGiveTheReferencesBits) {
   }
 }
 
+// labels: ops.normal_init
+TEST_P(LayerContract, WeightsOfAShardAreTheReferences) {
+  for (const DType dtype : kHighPrecision) {
+    expect_same({Tensor::empty(cpu(), {3, 17, 5}, dtype)}, [](const Tensors& t) {
+      ops::normal_init(t[0], 51, 0.5, 0.02, {4, 40, 11}, {1, 20, 3});
+      return Tensors{ops::cast(t[0], DType::float32)};
+    });
+  }
+}
+
 // labels: ops.adamw_step ops.clip_scale
 TEST_P(LayerContract, AdamWGivesTheReferencesBitsAndSkipsWhatIsNotFinite) {
   for (const float scale : {0.25f, HUGE_VALF}) {
