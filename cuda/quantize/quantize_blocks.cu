@@ -74,12 +74,19 @@ __device__ Block block_at(const BlockJob& job, std::int64_t index) {
 /// The largest over the team; for a whole block through shared memory.
 __device__ AmaxBits reduce_team(AmaxBits amax, int team) {
   if (team <= 32) return reduce_lanes(amax, team);
-  __shared__ AmaxBits of_warps[kThreads / 32];
+  __shared__ unsigned numbers[kThreads / 32];
+  __shared__ unsigned anys[kThreads / 32];
   amax = reduce_lanes(amax, 32);
   __syncthreads();  // the values of the former block have been read
-  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = amax;
+  if (threadIdx.x % 32 == 0) {
+    numbers[threadIdx.x / 32] = amax.number;
+    anys[threadIdx.x / 32] = amax.any;
+  }
   __syncthreads();
-  for (const AmaxBits& of_warp : of_warps) amax.merge(of_warp);
+  for (int warp = 0; warp < kThreads / 32; ++warp) {
+    amax.number = max(amax.number, numbers[warp]);
+    amax.any = max(amax.any, anys[warp]);
+  }
   return amax;
 }
 
