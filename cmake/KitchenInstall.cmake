@@ -5,6 +5,12 @@ install(TARGETS kitchen EXPORT kitchenTargets
 if(TARGET kitchen_mpi)
   install(TARGETS kitchen_mpi EXPORT kitchenTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
+if(TARGET kitchen_cuda)
+  set_target_properties(kitchen_cuda PROPERTIES EXPORT_NAME cuda INSTALL_RPATH "$ORIGIN")
+  install(TARGETS kitchen_cuda EXPORT kitchenTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES ${CMAKE_SOURCE_DIR}/cuda/base/cuda_backend.h
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cuda/base)
+endif()
 if(TARGET kitchen_program)
   install(TARGETS kitchen_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -31,8 +31,10 @@ inline const std::map<std::string, std::vector<std::string>>& arrows() {
       {"report", {"base"}},
       {"train", {"models", "extension", "report"}},
       {"analysis", {"train"}},
+      // Only a declaration: the build writes the body, which names the device libraries.
+      {"backends", {"base"}},
       // Composition roots join a backend to the layers, so they may name both sides.
-      {"app", {"analysis", "reference"}},
+      {"app", {"analysis", "reference", "backends"}},
       // src/kitchen/kitchen.h, the one header that gathers the public ones.
       {"kitchen.h", {"train", "reference"}},
   };

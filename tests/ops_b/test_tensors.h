@@ -33,7 +33,7 @@ inline double unit_of(DType dtype) {
 /// A CPU context whose fresh memory is NaN.
 inline ContextPtr poisoned_context() {
   ContextPtr context = reference::make_cpu_context();
-  std::static_pointer_cast<HostAllocator>(context->allocator())->set_poison(true);
+  context->allocator()->set_poison(true);
   return context;
 }
 

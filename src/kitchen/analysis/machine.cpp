@@ -169,8 +169,7 @@ Finding data(const std::string& path) {
 
 /// What this version does not bring, said plainly so that nobody looks for a driver problem.
 std::vector<Finding> not_in_this_build() {
-  return {{"CUDA", "not in this build: training runs on the CPU", Health::note, {}},
-          {"NCCL", "not in this build", Health::note, {}},
+  return {{"NCCL", "not in this build", Health::note, {}},
           {"MPI", "not in this build: one process, one rank", Health::note, {}}};
 }
 

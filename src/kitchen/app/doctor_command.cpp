@@ -2,6 +2,7 @@
 #include "kitchen/app/commands.h"
 #include "kitchen/app/device.h"
 #include "kitchen/app/exit_status.h"
+#include "kitchen/backends/available_backends.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -20,8 +21,19 @@ struct DoctorFlags {
   bool json = false;
 };
 
+analysis::Finding cuda() {
+  for (const AvailableBackend& backend : available_backends()) {
+    if (backend.name != "cuda") continue;
+    const std::string reason = backend.why_unusable();
+    if (reason.empty()) return {"CUDA", backend.describe(), analysis::Health::good, {}};
+    return {"CUDA", reason + ": training runs on the CPU", analysis::Health::note, {}};
+  }
+  return {"CUDA", "not in this build: training runs on the CPU", analysis::Health::note, {}};
+}
+
 int examine(const DoctorFlags& flags) {
-  const std::vector<analysis::Finding> findings = analysis::examine_machine(flags.questions);
+  std::vector<analysis::Finding> findings = analysis::examine_machine(flags.questions);
+  findings.push_back(cuda());
   fmt::print("{}", flags.json ? analysis::to_json(findings) : analysis::to_text(findings));
   std::fflush(stdout);
   (void)make_context(flags.backend,

@@ -6,8 +6,11 @@
 namespace kitchen {
 
 Context::Context(Device device, std::shared_ptr<const Backend> backend,
-                 std::shared_ptr<Allocator> allocator)
-    : device_(device), backend_(std::move(backend)), allocator_(std::move(allocator)) {
+                 std::shared_ptr<Allocator> allocator, Stream stream)
+    : device_(device),
+      stream_(stream),
+      backend_(std::move(backend)),
+      allocator_(std::move(allocator)) {
   if (!backend_) throw ValueError("Context: backend is null");
   if (!allocator_) throw ValueError("Context: allocator is null");
 }

@@ -24,8 +24,9 @@ class RankState;
 class Context {
  public:
   /// @param backend Kernel table; for the meta device the table of the device that is planned for.
+  /// @param stream  Where ops run outside of a StreamGuard. Not owned: it outlives the Context.
   Context(Device device, std::shared_ptr<const Backend> backend,
-          std::shared_ptr<Allocator> allocator);
+          std::shared_ptr<Allocator> allocator, Stream stream = {});
 
   [[nodiscard]] const Device& device() const { return device_; }
   [[nodiscard]] bool is_meta() const { return device_.type == DeviceType::meta; }
@@ -108,7 +109,8 @@ using ContextPtr = std::shared_ptr<Context>;
 /// A context on the meta device that counts allocations of the ops of `planned_for` without doing them.
 ContextPtr make_meta_context(const Context& planned_for);
 
-/// Makes ops of `context` run on `stream` for the lifetime of the guard.
+/// Makes ops of `context` run on `stream`, and tensors live on it, for the lifetime of the guard.
+/// Ordering against other streams is the caller's: wait before the guard, and before it is undone.
 class StreamGuard {
  public:
   StreamGuard(Context& context, Stream stream)

@@ -25,6 +25,24 @@ struct CopyToHostKernel {
   using Fn = void (*)(const Stream&, void* host, const void* data, std::int64_t bytes);
 };
 
+/// Waits until all work put on the stream is done; reports what failed in it.
+struct SynchronizeKernel {
+  static constexpr const char* kName = "synchronize";
+  using Fn = void (*)(const Stream&);
+};
+
+/// A new stream of the calling thread's device, independent of all others. See OwnedStream.
+struct CreateStreamKernel {
+  static constexpr const char* kName = "create_stream";
+  using Fn = Stream (*)();
+};
+
+/// Waits for the stream's work and destroys it.
+struct DestroyStreamKernel {
+  static constexpr const char* kName = "destroy_stream";
+  using Fn = void (*)(const Stream&);
+};
+
 /// Copies between two views of equal shape and dtype; strides may differ.
 struct CopyStridedKernel {
   static constexpr const char* kName = "copy_strided";

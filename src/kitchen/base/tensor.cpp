@@ -133,7 +133,8 @@ Tensor Tensor::empty(const ContextPtr& context, Shape shape, DType dtype) {
   auto impl = std::make_shared<Impl>();
   impl->context = context;
   impl->storage =
-      std::make_shared<Buffer>(context->allocator(), num_elements(shape) * size_of(dtype));
+      std::make_shared<Buffer>(context->allocator(), num_elements(shape) * size_of(dtype),
+                               context->stream());
   impl->strides = contiguous_strides(shape);
   impl->shape = std::move(shape);
   impl->dtype = dtype;
@@ -323,6 +324,23 @@ std::vector<T> Tensor::to_vector() const {
   std::vector<T> values(static_cast<std::size_t>(numel()));
   context()->launch<CopyToHostKernel>({}, values.data(), source.raw_data(), source.nbytes());
   return values;
+}
+
+Tensor Tensor::to(const ContextPtr& target) const {
+  if (!target) throw ValueError("Tensor::to: context is null");
+  if (target == context()) return detach();
+  const Tensor copy = empty(target, shape(), dtype());
+  if (target->is_meta()) return copy;
+  if (context()->is_meta()) throw ValueError("Tensor::to: a meta tensor holds no values");
+  Tensor source = detach();
+  if (!source.is_contiguous()) {
+    source = empty(context(), shape(), dtype());
+    context()->launch<CopyStridedKernel>({}, const_view(), source.kernel_view());
+  }
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(nbytes()));
+  context()->launch<CopyToHostKernel>({}, bytes.data(), source.raw_data(), nbytes());
+  target->launch<CopyFromHostKernel>({}, copy.raw_data(), bytes.data(), nbytes());
+  return copy;
 }
 
 View Tensor::kernel_view() const {

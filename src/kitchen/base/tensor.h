@@ -91,6 +91,9 @@ class Tensor {
   /// A detached view with explicit shape, strides and storage offset (in elements), for tests and kernels.
   [[nodiscard]] Tensor as_strided(Shape shape, Shape strides, std::int64_t offset) const;
 
+  /// A contiguous copy in the memory of `target`; this tensor itself (detached) if it lies there already.
+  /// Goes through host memory and returns when the bytes have left it. @throws ValueError for meta to real.
+  [[nodiscard]] Tensor to(const ContextPtr& target) const;
   /// Host copy of all elements in row-major order. @throws TypeError if T does not fit the dtype.
   template <class T>
   [[nodiscard]] std::vector<T> to_vector() const;

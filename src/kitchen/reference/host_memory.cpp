@@ -43,6 +43,13 @@ void copy_to_host(const Stream& /*stream*/, void* host, const void* data, std::i
   if (bytes > 0) std::memcpy(host, data, static_cast<std::size_t>(bytes));
 }
 
+// The calling thread is the one stream of the CPU: it has always finished what came before.
+void synchronize(const Stream& /*stream*/) {}
+
+Stream create_stream() { return {}; }
+
+void destroy_stream(const Stream& /*stream*/) {}
+
 void copy_strided(const Stream& /*stream*/, ConstView source, View target) {
   switch (size_of(source.dtype)) {
     case 1:

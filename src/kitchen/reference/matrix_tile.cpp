@@ -1,6 +1,7 @@
 #include "kitchen/reference/matrix_tile.h"
 
 #include "kitchen/formats/codec.h"
+#include "kitchen/formats/hadamard.h"
 
 #include <algorithm>
 #include <cstring>
@@ -105,22 +106,6 @@ void decode_any(const formats::FloatSpec& spec, const std::uint8_t* __restrict c
   for (std::int64_t i = 0; i < n; ++i) values[i] = formats::decode(codes[i], spec) * scale_inv;
 }
 
-constexpr float kSigns[16] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
-
-void hadamard16(float* v) {
-  for (int i = 0; i < 16; ++i) v[i] *= kSigns[i];
-  for (int stride = 1; stride < 16; stride *= 2) {
-    for (int i = 0; i < 16; ++i) {
-      if ((i & stride) != 0) continue;
-      const float a = v[i];
-      const float b = v[i + stride];
-      v[i] = a + b;
-      v[i + stride] = a - b;
-    }
-  }
-  for (int i = 0; i < 16; ++i) v[i] *= 0.25f;
-}
-
 float round_to(DType dtype, float x) {
   if (dtype == DType::bfloat16) return formats::bf16_to_float(formats::float_to_bf16(x));
   if (dtype == DType::float16) return formats::fp16_to_float(formats::float_to_fp16(x));
@@ -139,7 +124,7 @@ void hadamard16_rows(float* values, std::int64_t rows, std::int64_t cols, std::i
                      DType dtype) {
   for (std::int64_t r = 0; r < rows; ++r) {
     float* row = values + r * pitch;
-    for (std::int64_t c = 0; c < cols; c += 16) hadamard16(row + c);
+    for (std::int64_t c = 0; c < cols; c += 16) formats::hadamard16(row + c);
     if (dtype == DType::float32) continue;
     for (std::int64_t c = 0; c < cols; ++c) row[c] = round_to(dtype, row[c]);
   }

@@ -25,6 +25,9 @@ void register_reference_kernels(Backend& backend) {
   backend.add<CopyFromHostKernel>("exact", &copy_from_host);
   backend.add<CopyToHostKernel>("exact", &copy_to_host);
   backend.add<CopyStridedKernel>("exact", &copy_strided);
+  backend.add<SynchronizeKernel>("exact", &synchronize);
+  backend.add<CreateStreamKernel>("exact", &create_stream);
+  backend.add<DestroyStreamKernel>("exact", &destroy_stream);
   register_elementwise_kernels(backend);
   register_gemm_kernels(backend);
   register_activation_kernels(backend);
