@@ -20,4 +20,7 @@ void add_report(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
+/// The subcommand `compare` of `recipes`.
+void add_recipes_compare(CLI::App& recipes, Action& action);
+
 }  // namespace kitchen::app

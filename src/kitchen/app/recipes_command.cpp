@@ -52,7 +52,7 @@ int check(const CheckFlags& flags) {
 }  // namespace
 
 void add_recipes(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("recipes", "list, explain and check quantization recipes");
+  CLI::App* command = app.add_subcommand("recipes", "list, explain, check and compare quantization recipes");
   command->require_subcommand(1);
 
   CLI::App* list_command = command->add_subcommand("list", "all predefined recipes");
@@ -69,6 +69,8 @@ void add_recipes(CLI::App& app, Action& action) {
   check_command->add_option("file", flags->file, "YAML recipe file")->required();
   flags->settings.declare(*check_command);
   check_command->callback([flags, &action] { action = [flags] { return check(*flags); }; });
+
+  add_recipes_compare(*command, action);
 }
 
 }  // namespace kitchen::app

@@ -11,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -23,10 +24,6 @@ std::string flag_of(const train::Setting& setting) {
   return std::string("--") + setting.name;
 }
 
-bool is_hidden(const train::Setting& setting) {
-  return std::string(setting.name) == "precision";
-}
-
 /// The parser turns what does not fit 64 bits into the nearest number, without a word.
 std::string out_of_range(const std::string& text) {
   errno = 0;
@@ -35,7 +32,6 @@ std::string out_of_range(const std::string& text) {
 }
 
 void declare_one(CLI::App& app, const train::Setting& setting, train::TrainSettings& target) {
-  if (is_hidden(setting)) return;
   CLI::Option* option = std::visit(
       [&](auto member) -> CLI::Option* {
         auto& value = target.*member;
@@ -70,10 +66,31 @@ void read_saved_settings(const std::string& path, train::TrainSettings& settings
 
 }  // namespace
 
+bool SettingFlags::is_left_out(const train::Setting& setting) const {
+  return std::find(left_out_.begin(), left_out_.end(), setting.name) != left_out_.end();
+}
+
+bool SettingFlags::has_flag(const train::Setting& setting) const {
+  return std::string(setting.name) != "precision" && !is_left_out(setting);
+}
+
+void SettingFlags::read_yaml(train::TrainSettings& settings) const {
+  train::update_from_config(settings,
+                            parse_yaml_mapping_file(yaml_cfg_, "settings such as num_layers: 4"));
+  for (const train::Setting& setting : train::setting_table()) {
+    const std::string found = train::setting_text(settings, setting);
+    if (!is_left_out(setting) || found == train::setting_text(defaults_, setting)) continue;
+    throw ValueError(yaml_cfg_ + ": sets " + setting.name + " to " + found +
+                     ", which this command chooses itself; leave it out of the file");
+  }
+}
+
 void SettingFlags::declare(CLI::App& app) {
   given_.assign(1, defaults_);
   app_ = &app;
-  for (const train::Setting& setting : train::setting_table()) declare_one(app, setting, given_[0]);
+  for (const train::Setting& setting : train::setting_table()) {
+    if (has_flag(setting)) declare_one(app, setting, given_[0]);
+  }
   app.add_flag("--bf16", bf16_, "bf16 parameters and activations, fp32 main weights (default)")
       ->group("precision");
   app.add_flag("--fp32", fp32_, "float32 parameters and activations")->group("precision");
@@ -104,12 +121,9 @@ train::TrainSettings SettingFlags::resolve() const {
                        ": missing; the settings of the run are taken from this command line alone");
     }
   }
-  if (!yaml_cfg_.empty()) {
-    train::update_from_config(settings,
-                              parse_yaml_mapping_file(yaml_cfg_, "settings such as num_layers: 4"));
-  }
+  if (!yaml_cfg_.empty()) read_yaml(settings);
   for (const train::Setting& setting : train::setting_table()) {
-    if (!is_hidden(setting) && app_->count(flag_of(setting)) > 0)
+    if (has_flag(setting) && app_->count(flag_of(setting)) > 0)
       copy_member(setting, given, settings);
   }
   if (bf16_) settings.precision = "bf16";

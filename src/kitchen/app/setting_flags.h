@@ -17,7 +17,9 @@ namespace kitchen::app {
 class SettingFlags {
  public:
   /// @param defaults what a setting is where neither the command line nor a file names it.
-  explicit SettingFlags(train::TrainSettings defaults = {}) : defaults_(std::move(defaults)) {}
+  /// @param left_out names of settings that the command chooses itself: no flag, and no place in a file.
+  explicit SettingFlags(train::TrainSettings defaults = {}, std::vector<std::string> left_out = {})
+      : defaults_(std::move(defaults)), left_out_(std::move(left_out)) {}
 
   /// Declares the flags, grouped by section, with the defaults in their help.
   void declare(CLI::App& app);
@@ -26,7 +28,12 @@ class SettingFlags {
   [[nodiscard]] train::TrainSettings resolve() const;
 
  private:
+  [[nodiscard]] bool is_left_out(const train::Setting& setting) const;
+  [[nodiscard]] bool has_flag(const train::Setting& setting) const;
+  void read_yaml(train::TrainSettings& settings) const;
+
   train::TrainSettings defaults_;
+  std::vector<std::string> left_out_;
   std::vector<train::TrainSettings> given_;  ///< one entry, set by the parser
   std::string yaml_cfg_;
   bool bf16_ = false;

@@ -21,6 +21,24 @@ std::string html_cell(const HtmlCell& cell) {
 
 }  // namespace
 
+std::string html_head(const std::string& title) {
+  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+         "'unsafe-inline'\"/>\n"
+         "<title>" +
+         xml_escape(title) + "</title>\n<style>" + page_style() + "</style>\n</head>\n";
+}
+
+std::string html_section(const std::string& id, const std::string& title,
+                         const std::string& content_html) {
+  return fmt::format(
+      "<section id=\"{}\" tabindex=\"-1\" aria-labelledby=\"{}-title\">\n<h2 "
+      "id=\"{}-title\">{}</h2>\n"
+      "{}</section>\n",
+      id, id, id, xml_escape(title), content_html);
+}
+
 std::string html_paragraph(const std::string& text) {
   return "<p>" + xml_escape(text) + "</p>\n";
 }

@@ -23,6 +23,13 @@ struct HtmlTable {
   std::vector<std::vector<HtmlCell>> rows;
 };
 
+/// Everything before `<body>`: title, style, and a policy that forbids to fetch anything.
+std::string html_head(const std::string& title);
+
+/// A section with its heading, the target of links to `#id`.
+std::string html_section(const std::string& id, const std::string& title,
+                         const std::string& content_html);
+
 std::string html_paragraph(const std::string& text);
 
 /// The table in a box of its own that scrolls sideways and takes the keyboard's focus.

@@ -45,15 +45,6 @@ std::string notes_html(const std::vector<RunSummary>& runs) {
   return items.empty() ? "" : "<div class=\"notes\" role=\"note\">\n" + items + "</div>\n";
 }
 
-std::string head_html(const std::string& title) {
-  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-         "'unsafe-inline'\"/>\n"
-         "<title>" +
-         xml_escape(title) + "</title>\n<style>" + page_style() + "</style>\n</head>\n";
-}
-
 }  // namespace
 
 std::string render_report(const std::vector<RunSummary>& given, const ReportOptions& options) {
@@ -70,13 +61,9 @@ std::string render_report(const std::vector<RunSummary>& given, const ReportOpti
     if (section.content_html.empty()) continue;
     links +=
         fmt::format("<li><a href=\"#{}\">{}</a></li>\n", section.id, xml_escape(section.title));
-    body += fmt::format(
-        "<section id=\"{}\" tabindex=\"-1\" aria-labelledby=\"{}-title\">\n<h2 "
-        "id=\"{}-title\">{}</h2>\n"
-        "{}</section>\n",
-        section.id, section.id, section.id, xml_escape(section.title), section.content_html);
+    body += html_section(section.id, section.title, section.content_html);
   }
-  return head_html(title) +
+  return html_head(title) +
          "<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<header>\n<h1>" +
          xml_escape(title) + "</h1>\n<p class=\"lead\">" + xml_escape(headline(runs)) + "</p>\n" +
          notes_html(runs) + "<nav aria-label=\"Contents\">\n<ul>\n" + links +
