@@ -12,8 +12,8 @@
 namespace kitchen::report {
 namespace {
 
-constexpr double kDotPitch = 7.0;  // vertical distance of two dots of a row
-constexpr double kRowGap = 22.0;
+constexpr double kDotPitch = 9.0;  // vertical distance of two dots of a row
+constexpr double kRowGap = 30.0;
 constexpr double kAxisHeight = 2.0 * kLineHeight + 8.0;
 constexpr double kSwatch = 22.0;
 
@@ -135,7 +135,7 @@ void draw_row(SvgDocument& document, const DotPlot& plot, const Frame& frame, st
                   {{"class", "k-grid"}, {"stroke", "#d9d9d9"}});
   }
   const double dots_height = frame.row_height - frame.name_height - kRowGap;
-  if (std::isfinite(row.mean)) draw_mean(document, {frame.x(row.mean), middle}, dots_height + 16.0);
+  if (std::isfinite(row.mean)) draw_mean(document, {frame.x(row.mean), middle}, dots_height + 18.0);
   const double count = static_cast<double>(row.values.size());
   for (std::size_t i = 0; i < row.values.size(); ++i) {
     if (!std::isfinite(row.values[i])) continue;

@@ -84,13 +84,27 @@ std::string judging_html(const RecipeComparison& comparison) {
              "the logged intervals, on this machine, where quantized formats may be emulated.");
 }
 
+std::string setting_of(const RecipeComparison& comparison, const std::string& path) {
+  for (const auto& [key, value] : comparison.settings) {
+    if (key == path) return value;
+  }
+  return "–";
+}
+
 std::string settings_html(const RecipeComparison& comparison) {
+  const auto of = [&](const char* path) { return setting_of(comparison, path); };
   HtmlTable table;
   table.caption = "Settings that all runs share";
   table.header = {"setting", "value"};
   for (const auto& [key, value] : comparison.settings)
     table.rows.push_back({{key, false, false, true}, {value, false, false, false}});
-  return html_details("All settings that the runs share", html_table(table));
+  return html_paragraph(fmt::format(
+             "A GPT of {} layers, hidden size {}, {} heads, {} steps of {} sequences of {} tokens "
+             "from {}.",
+             of("model.num_layers"), of("model.hidden_size"), of("model.num_attention_heads"),
+             of("training.train_iters"), of("training.global_batch_size"), of("model.seq_length"),
+             of("training.data"))) +
+         html_details("All settings that the runs share", html_table(table));
 }
 
 }  // namespace
