@@ -137,18 +137,23 @@ Progress examine(const Cell& cell, const ContextPtr& context) {
   require_same_settings(cell, folder.config_path());
   if (train::checkpoint_steps(folder.checkpoint_path()).empty()) return Progress::no_checkpoint;
   // Its constructor compares text and recipe by content with those of the checkpoint.
-  const RankScope scope(std::make_shared<RankState>());
+  const auto rank = std::make_shared<RankState>();
+  rank->set_logs(false);
+  const RankScope scope(rank);
   std::ostringstream silent;
   const train::Trainer trainer(settings, context, {&silent, false, 80});
   const bool is_whole = trainer.step() == settings.train_iters && fs::exists(folder.report_path());
   return is_whole ? Progress::finished : Progress::unfinished;
 }
 
-/// Removes what a run wrote before its first checkpoint.
+/// Removes what a run wrote that has no checkpoint; nothing that others put beside it.
 void clear_run(const train::RunFolder& folder) {
   for (const std::string& path :
-       {folder.metrics_path(), folder.checkpoint_path(), folder.config_path()})
+       {folder.checkpoint_path(), folder.metrics_path(), folder.quantization_path(),
+        folder.op_times_path(), folder.samples_path(), folder.report_path(),
+        folder.config_path()}) {
     fs::remove_all(path);
+  }
 }
 
 train::RunEnd train_cell(const Cell& cell, Progress progress, const ContextPtr& context,
