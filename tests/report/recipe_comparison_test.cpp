@@ -120,6 +120,16 @@ TEST(RecipeComparison, AllOutputsHoldTheSameNumbers) {
 }
 
 // labels: report.recipe_comparison
+TEST(RecipeComparison, TheHeadlineNamesFirstWhatIsApart) {
+  const RecipeComparison comparison = compare_recipes(
+      {recipe("bf16", {2.0, 2.25}), recipe("near", {2.0, 2.25}), recipe("far", {4.25, 4.25})},
+      {7, 8});
+  EXPECT_EQ(comparison_headline(comparison),
+            "Against bf16 – worse, beyond the seeds' noise: far (+100.00 %); within the seeds' "
+            "noise: near (0.00 %).");
+}
+
+// labels: report.recipe_comparison
 TEST(RecipeComparison, ThePageStandsAloneAndIsReachableByKeyboard) {
   const std::string page = comparison_page(
       compare_recipes({recipe("bf16", {2.0, 2.25}), recipe("a & <b>", {2.25, 2.625})}, {7, 8}));

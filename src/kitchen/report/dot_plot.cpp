@@ -96,9 +96,14 @@ void draw_axis(SvgDocument& document, const DotPlot& plot, const Frame& frame) {
                 text_style("k-soft", "end"));
 }
 
+/// Light, so that the grid shows through; its edges stay visible on a grey copy.
 void draw_band(SvgDocument& document, SvgPoint corner, double width, double height) {
   document.rect(corner, width, height,
-                {{"class", "k-ink"}, {"fill", "#1a1a1a"}, {"fill-opacity", "0.12"}});
+                {{"class", "k-ink"}, {"fill", "#1a1a1a"}, {"fill-opacity", "0.07"}});
+  for (const double x : {corner.x, corner.x + width}) {
+    document.line({x, corner.y}, {x, corner.y + height},
+                  {{"class", "k-axis"}, {"stroke", "#4d4d4d"}, {"stroke-width", "0.6"}});
+  }
 }
 
 void draw_reference_line(SvgDocument& document, SvgPoint from, SvgPoint to) {

@@ -150,13 +150,18 @@ RecipeComparison compare_recipes(const std::vector<RecipeRuns>& recipes,
 
 std::string comparison_headline(const RecipeComparison& comparison) {
   std::string text;
-  for (std::size_t i = 1; i < comparison.recipes.size(); ++i) {
-    const RecipeResult& result = comparison.recipes[i];
-    text += fmt::format("{}{}: {} ({} against {}).", text.empty() ? "" : " ", result.name,
-                        to_string(result.verdict), percent_text(result.difference_percent),
-                        comparison.recipes[0].name);
+  for (const Verdict verdict : {Verdict::worse, Verdict::better, Verdict::within_noise,
+                                Verdict::one_seed, Verdict::not_finite}) {
+    std::string names;
+    for (const RecipeResult& result : comparison.recipes) {
+      if (result.verdict != verdict) continue;
+      names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", result.name,
+                           percent_text(result.difference_percent));
+    }
+    if (names.empty()) continue;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", to_string(verdict), names);
   }
-  return text;
+  return fmt::format("Against {} – {}.", comparison.recipes[0].name, text);
 }
 
 std::vector<std::vector<std::string>> comparison_table(const RecipeComparison& comparison) {

@@ -54,7 +54,7 @@ struct RecipeComparison {
 RecipeComparison compare_recipes(const std::vector<RecipeRuns>& recipes,
                                  const std::vector<std::int64_t>& seeds);
 
-/// One sentence: which recipes are apart from the reference. Plain text.
+/// One sentence: the recipes by verdict, those that are apart from the reference first. Plain text.
 std::string comparison_headline(const RecipeComparison& comparison);
 
 /// Column names and one row of text a recipe; the one content of all tables.
