@@ -133,10 +133,10 @@ void round_one_operand(Lesson& lesson) {
 
 // ## 4. Attention maps
 //
-// The same in a picture: where eight tokens look. Above is fp32, below Q and K have gone through
-// NVFP4. Compare row by row: the strongest key stays the strongest, its weight moves by a few
-// percent. That is why models bear quantized attention at all, and why a token that weighs two keys
-// equally is the first to change its mind.
+// The same in a picture: where eight tokens look, in fp32 and with Q and K in NVFP4. Compare row by
+// row: the strongest key stays the strongest, its weight moves by a few percent. That is why models
+// bear quantized attention at all, and why a token that weighs two keys equally is the first to
+// change its mind.
 void draw_map(Lesson& lesson, const std::string& file, const std::string& title, const Tensor& p) {
   constexpr std::int64_t kShown = 8;
   report::HeatMap map;
