@@ -203,7 +203,7 @@ std::string weights_of_two_microbatches(const ContextPtr& context) {
   modules::OperandCallLog log;
   const modules::OperandObserverScope scope(&log);
   const auto layer = make_layer("mxfp8");
-  for (int microbatch = 0; microbatch < 2; ++microbatch) {
+  for (int i = 0; i < 2; ++i) {
     run_step(*layer, bf16_normal(context, kIn, 2, 1.0), bf16_normal(context, kOut, 3, 1e-3));
   }
   int count = 0;
