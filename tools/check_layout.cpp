@@ -7,6 +7,7 @@
 /// The documented names are data, docs/reference/documented_symbols.txt; its head explains the
 /// format.
 
+#include "bibliography.h"
 #include "class_members.h"
 #include "documented_symbols.h"
 #include "source_tree.h"
@@ -89,12 +90,14 @@ void check_symbol(const std::string& root, const DocumentedSymbol& symbol, Findi
 int run(const std::string& root) {
   Findings findings;
   const Glossary glossary(root);
+  const std::vector<Source> sources = read_bibliography(root);
   for (const DocumentedSymbol& symbol : read_symbols(root)) check_symbol(root, symbol, findings);
   std::size_t count = 0;
   for (const char* folder : {"src", "cuda", "tools", "tests", "tutorials"}) {
     for (const SourceFile& file : read_tree(root, folder, {".h", ".cpp", ".cu", ".cuh"})) {
       check_code(file, findings);
       check_forbidden_words(file, findings);
+      check_citations(file, sources, findings);
       glossary.check(file, findings);
       ++count;
     }
@@ -113,6 +116,7 @@ int run(const std::string& root) {
   for (const SourceFile& page : pages) {
     check_forbidden_words(page, findings);
     check_links(root, page, findings);
+    check_citations(page, sources, findings);
     glossary.check(page, findings);
   }
   return findings.report("check_layout", count + pages.size());

@@ -1,11 +1,12 @@
 /// @file  site_pages.cpp
 /// @brief Writes the pages of the site that are lists: the tutorials with their graph, and the
-/// documented names with the file, the tutorials and the tests of each, and the other pages by
-/// kind.
+/// documented names with the file, the tutorials and the tests of each, the other pages by kind,
+/// and the sources.
 ///
 /// Usage: site_pages <root> <output folder>       exit 0: done, 1: a source cannot be read, 2:
 /// usage
 
+#include "bibliography.h"
 #include "documented_symbols.h"
 #include "source_tree.h"
 #include "tutorial_source.h"
@@ -127,6 +128,21 @@ std::string folder_index(const std::string& root, const std::string& folder,
   return page;
 }
 
+std::string source_list(const std::string& root) {
+  std::string page = "# Sources {#sources}\n\n";
+  page +=
+      "What the code and the pages take from others, as their `@source` lines and last paragraphs "
+      "say.\n\n";
+  for (const Source& source : read_bibliography(root)) {
+    page += fmt::format("- {}: *{}*, {}", source.author, source.title, source.year);
+    if (!source.eprint.empty()) {
+      page += fmt::format(", [arXiv:{0}](https://arxiv.org/abs/{0})", source.eprint);
+    }
+    page += "\n";
+  }
+  return page;
+}
+
 void write_page(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
@@ -153,6 +169,7 @@ int main(int argc, char** argv) {
     write_page(output + "/explanation.md",
                folder_index(argv[1], "docs/explanation", "Explanation {#explanation}",
                             "Why it is built this way."));
+    write_page(output + "/sources.md", source_list(argv[1]));
   } catch (const std::exception& error) {
     std::cerr << "site_pages: " << error.what() << '\n';
     return 1;

@@ -19,6 +19,7 @@
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace kitchen::tools {
 namespace {
@@ -71,8 +72,9 @@ std::string filled(const std::string& line, const Json& numbers) {
 
 class Page {
  public:
-  Page(const Tutorial& tutorial, const std::string& results_folder)
-      : tutorial_(tutorial),
+  Page(std::string root, const Tutorial& tutorial, const std::string& results_folder)
+      : root_(std::move(root)),
+        tutorial_(tutorial),
         results_folder_(results_folder),
         results_(Json::parse(read_text(results_folder + "/results.json"))),
         numbers_(results_.at("numbers")) {}
@@ -129,13 +131,19 @@ class Page {
   }
 
   void write_prose(const std::vector<std::string>& lines) {
-    // The site finds images by name alone.
+    for (const std::string& line : lines) put_prose(line);
+  }
+
+  /// A line of the README: numbers filled in, and the paths into docs/ as the site takes them.
+  void put_prose(std::string line) {
+    // The site finds images by name alone, and other pages where their sources are.
     const std::string images = "../../docs/images/";
-    for (std::string line : lines) {
-      const std::size_t at = line.find(images);
-      if (at != std::string::npos) line.erase(at, images.size());
-      put(filled(line, numbers_));
-    }
+    const std::string pages = "../../docs/";
+    const std::size_t image = line.find(images);
+    if (image != std::string::npos) line.erase(image, images.size());
+    const std::size_t page = line.find(pages);
+    if (page != std::string::npos) line.replace(page, pages.size(), root_ + "/docs/");
+    put(filled(line, numbers_));
   }
 
   /// Comment blocks at column 0 become prose, the lines between them code. A block after code needs
@@ -193,7 +201,7 @@ class Page {
           put("\n@htmlonly</details>@endhtmlonly");
           in_answer = false;
         }
-        put(filled(line, numbers_));
+        put_prose(line);
       }
     }
     put(fmt::format("\nCheck an answer with `build/bin/tutorials/{} --exercise 1 --answer ...`.\n",
@@ -208,6 +216,7 @@ class Page {
     put("```");
   }
 
+  std::string root_;
   const Tutorial& tutorial_;
   std::string results_folder_;
   Json results_;
@@ -228,7 +237,7 @@ int main(int argc, char** argv) {
     const Tutorial tutorial = read_tutorial(argv[1], argv[2]);
     const std::string output = argv[4];
     std::filesystem::create_directories(output);
-    Page page(tutorial, argv[3]);
+    Page page(argv[1], tutorial, argv[3]);
     std::ofstream file(output + "/" + tutorial.name + ".md", std::ios::binary);
     file << page.text();
     if (!file.flush()) throw std::runtime_error(output + ": cannot be written");

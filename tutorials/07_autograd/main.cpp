@@ -1,4 +1,5 @@
 #include "common/data.h"
+#include "common/layers.h"
 #include "common/lesson.h"
 
 #include "kitchen/autograd/backward.h"
@@ -15,6 +16,7 @@ using namespace kitchen;
 using tutorials::exact;
 using tutorials::Lesson;
 using tutorials::normal_tensor;
+using tutorials::saved_bytes;
 
 /// A leaf: a tensor that wants to know its gradient.
 Tensor leaf(const ContextPtr& context, float value) {
@@ -79,12 +81,6 @@ void add_gradients(Lesson& lesson) {
   } catch (const Error& error) {
     lesson.print(fmt::format("  a second time on one tape: {}", error.what()));
   }
-}
-
-std::int64_t saved_bytes(const Tensor& root) {
-  std::int64_t bytes = 0;
-  for (const autograd::TapeEntry& entry : autograd::describe_tape(root)) bytes += entry.saved_bytes;
-  return bytes;
 }
 
 /// Eight multiplications in a row, each of which must keep its input.

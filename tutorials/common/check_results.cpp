@@ -2,11 +2,13 @@
 /// @brief Compares a run of a tutorial with what its folder expects.
 ///
 /// Usage: check_results [--update] <folder of results.json> <expected.json>
-/// Exit code: 0 they agree, or the expectation was written; 1 they differ; 2 wrong usage or files.
+/// Exit code: 0 they agree, or the expectation was written; 1 they differ; 2 wrong usage or files;
+/// 3 the folder has no run.
 
 #include "common/compare_results.h"
 
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -18,6 +20,10 @@ int main(int argc, char** argv) {
   if (arguments.size() != 2) {
     std::cerr << "usage: check_results [--update] <folder> <expected.json>\n";
     return 2;
+  }
+  if (!std::filesystem::exists(arguments[0] + "/results.json")) {
+    std::cerr << "check_results: " << arguments[0] << " has no results.json\n";
+    return 3;
   }
   try {
     if (updates) {

@@ -79,7 +79,8 @@ struct Exercise {
 };
 
 /// The whole of a tutorial's main: reads the flags, runs the stages or checks an answer.
-/// @returns 0 done; 1 a wrong answer or a failure; 2 wrong flags; 3 a backend that is not usable.
+/// @returns 0 done; 1 a wrong answer or a failure; 2 wrong flags; 3 a backend that is not usable, or
+///          that lacks a kernel which the tutorial needs.
 int run_tutorial(const std::string& name, const std::vector<Stage>& stages,
                  const std::vector<Exercise>& exercises, int argc, char** argv);
 

@@ -1,9 +1,9 @@
 #include "common/answer.h"
 #include "common/lesson.h"
 
+#include "kitchen/backends/available_backends.h"
 #include "kitchen/base/device_error.h"
 #include "kitchen/base/error.h"
-#include "kitchen/reference/cpu_backend.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -23,8 +23,17 @@ struct Flags {
   std::string answer;
 };
 
+std::string backend_names() {
+  std::string names;
+  for (const AvailableBackend& backend : available_backends()) {
+    names += (names.empty() ? "" : ", ") + backend.name;
+  }
+  return names;
+}
+
 void add_flags(CLI::App& app, Flags& flags, std::size_t num_exercises) {
-  app.add_option("--backend", flags.backend, "Kernels to use: cpu")->capture_default_str();
+  app.add_option("--backend", flags.backend, "Kernels to use: " + backend_names())
+      ->capture_default_str();
   app.add_option("--output-dir", flags.folder, "Folder for results.json and the figures")
       ->capture_default_str();
   app.add_flag("--step", flags.steps, "Wait for Enter before each stage");
@@ -34,12 +43,15 @@ void add_flags(CLI::App& app, Flags& flags, std::size_t num_exercises) {
       ->needs(exercise);
 }
 
-ContextPtr context_of(const std::string& backend) {
-  if (backend != "cpu") {
-    throw DeviceError(
-        fmt::format("--backend {}: this build has the kernels of: cpu; use one of them", backend));
+ContextPtr context_of(const std::string& name) {
+  for (const AvailableBackend& backend : available_backends()) {
+    if (backend.name != name) continue;
+    const std::string reason = backend.why_unusable();
+    if (reason.empty()) return backend.make_context(0);
+    throw DeviceError(fmt::format("--backend {}: {}; use --backend cpu", name, reason));
   }
-  return reference::make_cpu_context();
+  throw DeviceError(fmt::format("--backend {}: this build has the kernels of: {}; use one of them",
+                                name, backend_names()));
 }
 
 int answer_exercise(const Exercise& exercise, const Flags& flags, const ContextPtr& context) {
@@ -94,6 +106,9 @@ int run_tutorial(const std::string& name, const std::vector<Stage>& stages,
     return run_stages(name, stages, flags, context);
   } catch (const DeviceError& error) {
     std::cerr << name << ": " << error.what() << '\n';
+    return 3;
+  } catch (const NotImplementedError& error) {
+    std::cerr << name << ": " << error.what() << "; use --backend cpu\n";
     return 3;
   } catch (const std::exception& error) {
     std::cerr << name << ": " << error.what() << '\n';
