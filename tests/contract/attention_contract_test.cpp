@@ -48,13 +48,14 @@ std::string text_of(const AttentionSizes& n) {
 // labels: ops.flash_attention_forward ops.flash_attention_backward
 TEST_P(AttentionContract, BothPassesMatchTheDefinitionForEveryMask) {
   // One token, a tile of 32 ± 1, more queries than keys, grouped heads, head sizes around 64 and 128.
-  const std::vector<AttentionSizes> sizes = {{1, 1, 1, 1, 1, 8},     {33, 33, 2, 4, 2, 7},
+  const std::vector<AttentionSizes> sizes = {{1, 2, 1, 1, 1, 8},     {33, 33, 2, 4, 2, 7},
                                              {31, 95, 1, 2, 1, 64},  {65, 33, 1, 3, 3, 65},
                                              {64, 64, 1, 1, 1, 128}, {40, 40, 1, 1, 1, 192}};
+  // No window of one key: there dS is 0, and a relative error of rounding noise says nothing.
   for (const AttentionSizes& n : sizes) {
     for (const DType dtype : kHighPrecision) {
       for (const auto& window :
-           {std::pair<std::int64_t, std::int64_t>{-1, -1}, {7, 3}, {0, 0}, {-1, 2}}) {
+           {std::pair<std::int64_t, std::int64_t>{-1, -1}, {7, 3}, {1, 0}, {-1, 2}}) {
         for (const bool causal : {false, true}) {
           SCOPED_TRACE(text_of(n) + " " + to_string(dtype) + " window " +
                        std::to_string(window.first) + " " + std::to_string(window.second) +

@@ -179,7 +179,8 @@ TEST_P(QuantizeContract, StatisticsAreTheReferences) {
     SCOPED_TRACE(name);
     const QuantizeSpec spec = quantize_spec_from_scheme_name(name);
     const Tensor x = sample(cpu(), {2, 67, 272}, DType::bfloat16, 18);
-    put_nan(x, 700);
+    // The scale of integers carries a NaN, and then so does the noise: not a number to compare.
+    if (!spec.format.is_integer()) put_nan(x, 700);
     const ops::QuantizationStats want = ops::quantization_stats(x, ops::quantize(x, spec));
     const Guarded input = placed(context(), x, 1);
     ops::QuantizationStats found;
