@@ -4,7 +4,7 @@ set(KITCHEN_CUDA_INCLUDE "")
 set(KITCHEN_CUDA_ENTRY "")
 if(KITCHEN_HAS_CUDA)
   set(KITCHEN_CUDA_INCLUDE "\n#include \"cuda/base/cuda_backend.h\"\n")
-  set(KITCHEN_CUDA_ENTRY ",\n          {\"cuda\", &cuda::why_unusable, &cuda::describe_device, &cuda::make_cuda_context}")
+  set(KITCHEN_CUDA_ENTRY ",\n          {\"cuda\", &cuda::why_unusable, &cuda::describe_device, &cuda::make_cuda_context,\n           &cuda::cuda_backend}")
 endif()
 configure_file(${CMAKE_SOURCE_DIR}/cmake/available_backends.cpp.in
   ${CMAKE_BINARY_DIR}/generated/available_backends.cpp @ONLY)

@@ -16,6 +16,10 @@ void register_cuda_kernels(Backend& backend) {
   register_cross_entropy_kernels(backend);
   register_optimizer_kernels(backend);
   register_init_kernels(backend);
+  register_rotary_kernels(backend);
+  register_flash_attention_kernels(backend);
+  register_delayed_scaling_kernels(backend);
+  register_scale_layout_kernels(backend);
 }
 
 }  // namespace kitchen::cuda

@@ -20,5 +20,9 @@ void register_embedding_kernels(Backend& backend);
 void register_cross_entropy_kernels(Backend& backend);
 void register_init_kernels(Backend& backend);
 void register_optimizer_kernels(Backend& backend);  ///< AdamW
+void register_rotary_kernels(Backend& backend);
+void register_flash_attention_kernels(Backend& backend);
+void register_delayed_scaling_kernels(Backend& backend);
+void register_scale_layout_kernels(Backend& backend);
 
 }  // namespace kitchen::cuda

@@ -1,8 +1,10 @@
-#include "kitchen/ops/quantized_gemm.h"
+#include "kitchen/ops/grouped_gemm.h"
 
 #include "cuda/gemm/gemm.h"
 #include "cuda/quantize/quantize.h"
 #include "cuda/register_kernels.h"
+
+#include <algorithm>
 
 namespace kitchen::cuda {
 
@@ -39,6 +41,22 @@ void quantized_gemm(const Stream& stream, const ops::QuantizedView& a, const ops
   gemm_tiled(stream, left, right, d, epilogue, nullptr);
 }
 
+/// One workspace for all groups: the stream runs them one after the other.
+std::int64_t grouped_bytes(const std::vector<ops::QuantizedProblem>& problems) {
+  std::int64_t bytes = 0;
+  for (const ops::QuantizedProblem& p : problems) {
+    bytes = std::max(bytes, dequantized_bytes(p.a, p.b, p.d, p.epilogue.accumulate));
+  }
+  return bytes;
+}
+
+void grouped_quantized_gemm(const Stream& stream,
+                            const std::vector<ops::QuantizedProblem>& problems, void* workspace) {
+  for (const ops::QuantizedProblem& p : problems) {
+    quantized_gemm(stream, p.a, p.b, p.d, p.epilogue, workspace);
+  }
+}
+
 }  // namespace
 
 void register_gemm_kernels(Backend& backend) {
@@ -48,6 +66,8 @@ void register_gemm_kernels(Backend& backend) {
   backend.add<ops::GemmWorkspaceKernel>("naive", &no_workspace);
   backend.add<ops::QuantizedGemmKernel>("fast", &quantized_gemm);
   backend.add<ops::QuantizedGemmWorkspaceKernel>("fast", &dequantized_bytes);
+  backend.add<ops::GroupedQuantizedGemmKernel>("fast", &grouped_quantized_gemm);
+  backend.add<ops::GroupedQuantizedGemmWorkspaceKernel>("fast", &grouped_bytes);
 }
 
 }  // namespace kitchen::cuda

@@ -14,11 +14,23 @@
 
 #include "cuda/base/launch.h"
 #include "cuda/quantize/quantize.h"
-#include "cuda/quantize/quantize_job.cuh"
+#include "cuda/quantize/encode_pack.cuh"
 
 namespace kitchen::cuda {
 
 namespace {
+
+/// The largest of the block into `result`.
+__device__ void put_largest(AmaxBits amax, unsigned* result) {
+  __shared__ unsigned of_warps[kThreads / 32];
+  amax = reduce_lanes(amax, 32);
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = amax.number;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  unsigned largest = 0;
+  for (const unsigned of_warp : of_warps) largest = max(largest, of_warp);
+  atomicMax(result, largest);
+}
 
 __global__ void __launch_bounds__(kThreads)
     matrix_amax_kernel(const __grid_constant__ MatrixSource m, unsigned* result) {
@@ -36,14 +48,37 @@ __global__ void __launch_bounds__(kThreads)
     load_segment(m, slice, row, col, count, v);
     for (const float value : v) amax.add(value);
   }
-  __shared__ unsigned of_warps[kThreads / 32];
-  amax = reduce_lanes(amax, 32);
-  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = amax.number;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  unsigned largest = 0;
-  for (const unsigned of_warp : of_warps) largest = max(largest, of_warp);
-  atomicMax(result + slice, largest);
+  put_largest(amax, result + slice);
+}
+
+/// A dense slice, whichever way round, is a run of packs: the order does not matter.
+__global__ void __launch_bounds__(kThreads)
+    run_amax_kernel(ConstElements x, std::int64_t slice_stride, std::int64_t packs,
+                    unsigned* result) {
+  constexpr int kTurns = 4;  // packs on their way at once
+  const std::int64_t slice = blockIdx.y;
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  AmaxBits amax;
+  for (std::int64_t p = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; p < packs;
+       p += kTurns * step) {
+    float values[kTurns][kPack] = {};
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const std::int64_t pack = p + turn * step;
+      if (pack < packs) load_pack(x, slice * slice_stride + pack * kPack, values[turn]);
+    }
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) add_values(amax, values[turn]);
+  }
+  put_largest(amax, result + slice);
+}
+
+bool is_run_of_packs(const ConstView& x) {
+  const std::int64_t rows = x.shape[1];
+  const std::int64_t cols = x.shape[2];
+  const bool is_dense = (x.strides[2] == 1 && x.strides[1] == cols) ||
+                        (x.strides[1] == 1 && x.strides[2] == rows);
+  return is_dense && rows * cols % kPack == 0 && x.strides[0] % kPack == 0 && is_aligned16(x.data);
 }
 
 }  // namespace
@@ -62,8 +97,14 @@ void matrix_amax(const Stream& stream, ConstView x, View amax, const QuantizeSpe
     source.x.data =
         static_cast<const std::uint8_t*>(x.data) + first * x.strides[0] * size_of(x.dtype);
     const auto slices = static_cast<unsigned>(min(kMaxGridY, x.shape[0] - first));
-    matrix_amax_kernel<<<dim3(blocks_for(segments, kThreads, 132 * 8), slices), kThreads, 0,
-                         native(stream)>>>(source, static_cast<unsigned*>(amax.data) + first);
+    auto* result = static_cast<unsigned*>(amax.data) + first;
+    const dim3 grid(blocks_for(segments, kThreads, 132 * 8), slices);
+    if (!spec.hadamard && is_run_of_packs(x)) {
+      run_amax_kernel<<<grid, kThreads, 0, native(stream)>>>(
+          source.x, x.strides[0], x.shape[1] * x.shape[2] / kPack, result);
+    } else {
+      matrix_amax_kernel<<<grid, kThreads, 0, native(stream)>>>(source, result);
+    }
     KITCHEN_CUDA_CHECK(cudaGetLastError());
   }
 }

@@ -15,4 +15,7 @@ void dequantize(const Stream& stream, const ops::QuantizedView& x, View out);
 void transpose_quantized(const Stream& stream, const ops::QuantizedView& x, View codes,
                          View scale_inv);
 
+void quantization_stats(const Stream& stream, ConstView x, const ops::QuantizedView& quantized,
+                        ops::QuantizationStats* stats);
+
 }  // namespace kitchen::cuda

@@ -16,37 +16,19 @@
 /// bfloat16; 128x128 reads
 ///          its block twice, the second time from the L1 cache.
 /// Measured see the contract run of tools/gpu_test (written by the run, never typed here)
-/// Next     A kernel a granularity, with the hardware cast and 16-byte loads.
+/// Next     quantize_lines.cu and quantize_columns.cu, for the shapes that matter.
 
 #include "kitchen/base/rng.h"
-#include "kitchen/formats/scale_rule.h"
 
 #include "cuda/base/launch.h"
 #include "cuda/quantize/quantize.h"
-#include "cuda/quantize/quantize_job.cuh"
+#include "cuda/quantize/quantize_fast.cuh"
 
 #include <algorithm>
 
 namespace kitchen::cuda {
 
 namespace {
-
-struct BlockJob {
-  MatrixSource source;
-  const float* matrix_amax;  ///< [slices] or null
-  const float* given_scale;  ///< [slices] or null
-  std::uint8_t* codes;
-  void* scale_inv;
-  std::int64_t scale_rows, scale_cols;  ///< of one slice
-  std::int64_t block_rows, block_cols;  ///< elements of a scale block
-  std::int64_t blocks_down, blocks_across;
-  formats::FloatSpec format;
-  formats::ScaleRule rule;
-  float eps, largest_input;
-  ops::RoundingStream rounding;
-  bool is_per_tensor, has_byte_scales, repeats_scale, stochastic;
-  int team;  ///< threads that share a block: a power of two up to 32, or kThreads
-};
 
 /// The block that a team works on. A transposed source is walked down the rows, so that the lanes
 /// of a warp stay on neighbours in memory.
@@ -88,26 +70,6 @@ __device__ AmaxBits reduce_team(AmaxBits amax, int team) {
     amax.any = max(amax.any, anys[warp]);
   }
   return amax;
-}
-
-__device__ formats::BlockScale scale_of(const BlockJob& job, std::int64_t slice,
-                                        const AmaxBits& amax) {
-  if (job.given_scale != nullptr) {
-    const float scale = job.given_scale[slice];
-    return {scale, 1.0f / scale, 0};
-  }
-  const float whole = job.matrix_amax != nullptr ? job.matrix_amax[slice] : 0.0f;
-  return formats::block_scale(job.rule, job.format, job.is_per_tensor ? whole : amax.value(),
-                              !job.is_per_tensor && amax.has_nan(), job.eps, job.largest_input,
-                              whole);
-}
-
-__device__ void put_scale(const BlockJob& job, std::int64_t at, const formats::BlockScale& scale) {
-  if (job.has_byte_scales) {
-    static_cast<std::uint8_t*>(job.scale_inv)[at] = static_cast<std::uint8_t>(scale.code);
-  } else {
-    static_cast<float*>(job.scale_inv)[at] = scale.scale_inv;
-  }
 }
 
 /// By one thread of the team, on as many rows as repeat the scale.
@@ -284,6 +246,7 @@ void quantize(const Stream& stream, ConstView x, ConstView matrix_amax, ConstVie
     KITCHEN_CUDA_CHECK(cudaGetLastError());
     return;
   }
+  if (quantize_lines(stream, job) || quantize_columns(stream, job)) return;
   const std::int64_t blocks = job.source.slices * job.blocks_down * job.blocks_across;
   with_format(spec.format, [&](auto format) {
     quantize_blocks_kernel<<<blocks_for(blocks, kThreads / job.team), kThreads, 0,

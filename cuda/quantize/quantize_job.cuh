@@ -23,26 +23,38 @@ struct MatrixSource {
   std::int64_t slices, rows, cols;
   std::int64_t readable_cols;  ///< columns beyond read as 0
   bool hadamard;
+  bool has_packs;  ///< every 16th column of a row lies on 16 bytes, its neighbours beside it
 
   /// Neighbouring rows, not columns, are neighbours in memory.
   [[nodiscard]] KITCHEN_HOST_DEVICE bool is_transposed() const { return strides[2] != 1; }
 };
 
 inline MatrixSource matrix_source(const ConstView& x, std::int64_t cols, bool hadamard) {
+  const bool has_packs = x.strides[2] == 1 && x.strides[0] % kPack == 0 &&
+                         x.strides[1] % kPack == 0 && is_aligned16(x.data);
   return {elements_of(x), {x.strides[0], x.strides[1], x.strides[2]},
           x.shape[0],     x.shape[1],
           cols,           x.shape[2],
-          hadamard};
+          hadamard,       has_packs};
 }
 
 /// fp32 values of `count` <= kSegment columns from `col` on; the transform wants all 16.
 __device__ inline void load_segment(const MatrixSource& m, std::int64_t slice, std::int64_t row,
                                     std::int64_t col, int count, float (&v)[kSegment]) {
   const std::int64_t at = slice * m.strides[0] + row * m.strides[1] + col * m.strides[2];
+  if (m.has_packs && col % kPack == 0 && count == kSegment && col + kSegment <= m.readable_cols) {
+    float low[kPack];
+    float high[kPack];
+    load_pack(m.x, at, low);
+    load_pack(m.x, at + kPack, high);
 #pragma unroll
-  for (int i = 0; i < kSegment; ++i) {
-    const bool is_there = i < count && col + i < m.readable_cols;
-    v[i] = is_there ? load_element(m.x, at + i * m.strides[2]) : 0.0f;
+    for (int i = 0; i < kPack; ++i) v[i] = low[i], v[i + kPack] = high[i];
+  } else {
+#pragma unroll
+    for (int i = 0; i < kSegment; ++i) {
+      const bool is_there = i < count && col + i < m.readable_cols;
+      v[i] = is_there ? load_element(m.x, at + i * m.strides[2]) : 0.0f;
+    }
   }
   if (!m.hadamard) return;
   formats::hadamard16(v);

@@ -1,7 +1,9 @@
 #include "contract/contract.h"
 
 #include "kitchen/formats/quantized_matrix.h"
+#include "kitchen/ops/delayed_scaling.h"
 #include "kitchen/ops/quantize.h"
+#include "kitchen/ops/scale_layout.h"
 
 #include <cmath>
 
@@ -123,6 +125,114 @@ TEST_P(QuantizeContract, NaNAndInfinityGiveTheReferencesBytes) {
       const GuardedRun run(context(), expected, 1);
       on_fresh_stream([&] { run.launch(context(), input.tensor(), spec); });
       run.expect(expected);
+    }
+  }
+}
+
+// labels: ops.quantize
+TEST_P(QuantizeContract, AlignedMatricesOfWholeBlocksGiveTheReferencesBytes) {
+  for (const std::string& name : quantize_scheme_names()) {
+    const QuantizeSpec spec = quantize_spec_from_scheme_name(name);
+    for (const Shape& shape : {Shape{1, 128, 256}, Shape{2, 136, 384}, Shape{1, 200, 128}}) {
+      for (const DType dtype : kHighPrecision) {
+        SCOPED_TRACE(name + " " + to_string(shape) + " " + to_string(dtype));
+        const Tensor x = sample(cpu(), shape, dtype, 17);
+        put_nan(x, 3 * shape[2] + 40);
+        const Guarded input = placed(context(), x, 0);
+        for (const bool turned : {false, true}) {
+          SCOPED_TRACE(turned ? "turned" : "as it is");
+          const auto side = [turned](const Tensor& t) { return turned ? t.transpose(1, 2) : t; };
+          const Quantized expected = reference_of(side(x), spec);
+          const GuardedRun run(context(), expected, 0);
+          on_fresh_stream([&] { run.launch(context(), side(input.tensor()), spec); });
+          run.expect(expected);
+        }
+      }
+    }
+  }
+}
+
+// labels: ops.quantize
+TEST_P(QuantizeContract, EveryBfloat16GivesTheReferencesCode) {
+  const Tensor x = Tensor::empty(cpu(), {1, 256, 256}, DType::bfloat16);
+  for (std::int64_t i = 0; i < 65536; ++i) {
+    x.data<std::uint16_t>()[i] = static_cast<std::uint16_t>(i);
+  }
+  const Tensor one = Tensor::from_vector<float>(cpu(), {1}, {1.0f});
+  for (const char* name : {"tensor_e4m3", "tensor_e5m2"}) {
+    SCOPED_TRACE(name);
+    const QuantizeSpec spec = quantize_spec_from_scheme_name(name);
+    const QuantizedMatrix expected = ops::quantize(x, spec, {{}, {}, one});
+    const Guarded input = placed(context(), x, 0);
+    const Guarded scale = placed(context(), one, 0);
+    Tensor codes;
+    on_fresh_stream([&] {
+      codes = ops::quantize(input.tensor(), spec, {{}, {}, scale.tensor()}).codes.to(cpu());
+    });
+    EXPECT_TRUE(same_bits(expected.codes, codes));
+  }
+}
+
+// labels: ops.quantization_stats
+TEST_P(QuantizeContract, StatisticsAreTheReferences) {
+  for (const char* name : {"tensor_e4m3", "b1x128_e5m2_fp32", "nvfp4_t_rht", "int8_row"}) {
+    SCOPED_TRACE(name);
+    const QuantizeSpec spec = quantize_spec_from_scheme_name(name);
+    const Tensor x = sample(cpu(), {2, 67, 272}, DType::bfloat16, 18);
+    // The scale of integers carries a NaN, and then so does the noise: not a number to compare.
+    if (!spec.format.is_integer()) put_nan(x, 700);
+    const ops::QuantizationStats want = ops::quantization_stats(x, ops::quantize(x, spec));
+    const Guarded input = placed(context(), x, 1);
+    ops::QuantizationStats found;
+    on_fresh_stream([&] {
+      found = ops::quantization_stats(input.tensor(), ops::quantize(input.tensor(), spec));
+    });
+    EXPECT_EQ(want.signal_power, found.signal_power);
+    EXPECT_EQ(want.noise_power, found.noise_power);
+    EXPECT_EQ(want.num_elements, found.num_elements);
+    EXPECT_EQ(want.num_saturated, found.num_saturated);
+    EXPECT_EQ(want.num_underflowed, found.num_underflowed);
+    EXPECT_EQ(want.num_non_finite, found.num_non_finite);
+  }
+}
+
+// labels: ops.arrange_scales ops.restore_scales
+TEST_P(QuantizeContract, ScalesInABackendsOrderAreTheReferences) {
+  for (const char* name : {"b1x128_e4m3_fp32", "b128x128_e4m3_fp32", "mxfp8_e4m3_row", "nvfp4_row"}) {
+    SCOPED_TRACE(name);
+    const QuantizeSpec spec = quantize_spec_from_scheme_name(name);
+    const Tensor x = sample(cpu(), {2, 133, 272}, DType::bfloat16, 19);
+    const QuantizedMatrix q = ops::quantize(x, spec);
+    const Tensor expected = ops::arrange_scales(q).values;
+    const Guarded input = placed(context(), x, 1);
+    Tensor arranged;
+    Tensor restored;
+    on_fresh_stream([&] {
+      const ops::LaidOutScales scales = ops::arrange_scales(ops::quantize(input.tensor(), spec));
+      arranged = scales.values.to(cpu());
+      restored = ops::restore_scales(scales, spec).to(cpu());
+    });
+    EXPECT_TRUE(same_bits(expected, arranged));
+    EXPECT_TRUE(same_bits(q.scale_inv, restored));
+  }
+}
+
+// labels: ops.record_amax ops.update_delayed_scale
+TEST_P(QuantizeContract, DelayedScalesFollowTheReferences) {
+  for (const bool most_recent : {false, true}) {
+    const auto run = [most_recent](const ContextPtr& context) {
+      const Tensor history = Tensor::from_vector<float>(context, {4}, {0.0f, 3.0f, 7.0f, 1.0f});
+      const Tensor scale = Tensor::from_vector<float>(context, {1}, {2.0f});
+      for (const float amax : {5.0f, 4.0f, HUGE_VALF, 1e-42f}) {
+        ops::record_amax(Tensor::from_vector<float>(context, {1}, {amax}), history);
+        ops::update_delayed_scale(history, scale, {448.0f, 1, most_recent});
+      }
+      return std::vector<Tensor>{history, scale};
+    };
+    const std::vector<Tensor> expected = run(cpu());
+    const std::vector<Tensor> actual = run(context());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(same_bits(expected[i], actual[i].to(cpu()))) << most_recent << " " << i;
     }
   }
 }

@@ -59,10 +59,10 @@ class TinyRun {
 
   using Hook = std::function<void(train::Trainer&, std::int64_t step)>;
 
-  /// Runs on a fresh context; `hook` is called after backward and before the update of each step.
+  /// Runs on a fresh context of `make_context`; `hook` is called after backward and before the update of each step.
   train::RunEnd run(const Hook& hook = {}) {
     std::ostringstream out;
-    train::Trainer trainer(settings, reference::make_cpu_context(), {&out, false, 80});
+    train::Trainer trainer(settings, make_context(), {&out, false, 80});
     if (hook) trainer.set_before_update([&](std::int64_t step) { hook(trainer, step); });
     const train::RunEnd end = trainer.run();
     planned_bytes = trainer.memory_plan().peak;
@@ -114,6 +114,7 @@ class TinyRun {
   [[nodiscard]] const TempFolder& folder() const { return folder_; }
 
   train::TrainSettings settings;
+  std::function<ContextPtr()> make_context = &reference::make_cpu_context;
   std::int64_t planned_bytes = 0;
   std::int64_t peak_bytes = 0;
   std::string output;

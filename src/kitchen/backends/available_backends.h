@@ -2,6 +2,7 @@
 
 #include "kitchen/base/context.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct AvailableBackend {
   std::string (*why_unusable)();  ///< why no context can be made here; empty if one can
   std::string (*describe)();      ///< the device in one line; call it if the backend is usable
   ContextPtr (*make_context)(int index);  ///< @throws DeviceError if the device is not usable
+  std::shared_ptr<const Backend> (*kernels)();  ///< the kernel table; needs no device
 };
 
 /// The device libraries of this build, "cpu" first. The build writes this function's body, so that
