@@ -6,6 +6,7 @@
 #include "kitchen/base/rng.h"
 #include "kitchen/modules/init_methods.h"
 #include "kitchen/parallel/process_group_collection.h"
+#include "kitchen/parallel/process_group_collection.h"
 #include "kitchen/recipes/predefined.h"
 
 namespace kitchen::modules {
