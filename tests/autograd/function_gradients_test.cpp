@@ -212,6 +212,29 @@ TEST_F(FunctionGradients, SplitAndRepeat) {
   EXPECT_TRUE(throws<ValueError>([&] { (void)autograd::repeat_interleave(x, 2, 2); }, {"2"}));
 }
 
+// labels: autograd.concatenate
+TEST_F(FunctionGradients, Concatenate) {
+  check(
+      [](auto& in) {
+        const Tensor joined = autograd::concatenate({in[0], in[1], in[0]}, -1);
+        return autograd::multiply(joined, joined);
+      },
+      [](const Inputs& in) {
+        Values out;
+        for (std::int64_t r = 0; r < 2; ++r) {
+          for (const std::int64_t piece : {0, 1, 0}) {
+            const std::int64_t cols = piece == 0 ? 3 : 1;
+            for (std::int64_t c = 0; c < cols; ++c) {
+              out.push_back(std::pow(in[at(piece)][at(r * cols + c)], 2));
+            }
+          }
+        }
+        return out;
+      },
+      {{2, 3}, {2, 1}});
+  EXPECT_TRUE(throws<ValueError>([] { (void)autograd::concatenate({}, 0); }, {"no pieces"}));
+}
+
 Values norm_oracle(const Inputs& in, std::int64_t cols, bool rms, bool zero_centered, double eps) {
   Values out;
   for (std::size_t row = 0; row < in[0].size(); row += at(cols)) {

@@ -2,10 +2,12 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
+#include "kitchen/extension/kitchen_column_parallel_grouped_linear.h"
 #include "kitchen/extension/kitchen_column_parallel_linear.h"
 #include "kitchen/extension/kitchen_dot_product_attention.h"
 #include "kitchen/extension/kitchen_flash_attention.h"
 #include "kitchen/extension/kitchen_layer_norm_column_parallel_linear.h"
+#include "kitchen/extension/kitchen_row_parallel_grouped_linear.h"
 #include "kitchen/extension/kitchen_row_parallel_linear.h"
 #include "kitchen/modules/local_spec_provider.h"
 #include "kitchen/modules/moe_experts.h"
@@ -98,7 +100,7 @@ TEST(KitchenSpecProvider, AttentionWarnsOnEveryCall) {
                                  {"SDPA", "'sdpa' or 'fa'"}));
 }
 
-// labels: KitchenSpecProvider.grouped_mlp_modules
+// labels: KitchenSpecProvider.grouped_mlp_modules D36
 TEST(KitchenSpecProvider, ExpertClassesFollowTheFlags) {
   const KitchenSpecProvider provider(kLocal);
   const LogCapture log;
@@ -110,6 +112,12 @@ TEST(KitchenSpecProvider, ExpertClassesFollowTheFlags) {
     EXPECT_EQ(parts->linear_fc2->module, module_type<KitchenRowParallelLinear>());
     EXPECT_FALSE(parts->activation_func);
   }
+  const auto [grouped, grouped_parts] = provider.grouped_mlp_modules(true, false);
+  EXPECT_EQ(grouped, module_type<TEGroupedMLP>());
+  ASSERT_TRUE(grouped_parts);
+  EXPECT_EQ(grouped_parts->linear_fc1->module, module_type<KitchenColumnParallelGroupedLinear>());
+  EXPECT_EQ(grouped_parts->linear_fc2->module, module_type<KitchenRowParallelGroupedLinear>());
+  EXPECT_FALSE(grouped_parts->activation_func);
   EXPECT_EQ(log.count(LogLevel::warning, "deprecated"), 0);
   const auto [type, parts] = provider.grouped_mlp_modules(true, true);
   EXPECT_EQ(type, module_type<GroupedMLP>());

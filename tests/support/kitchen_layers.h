@@ -1,8 +1,10 @@
 #pragma once
 
+#include "kitchen/extension/kitchen_column_parallel_grouped_linear.h"
 #include "kitchen/extension/kitchen_column_parallel_linear.h"
 #include "kitchen/extension/kitchen_layer_norm_column_parallel_linear.h"
 #include "kitchen/extension/kitchen_linear.h"
+#include "kitchen/extension/kitchen_row_parallel_grouped_linear.h"
 #include "kitchen/extension/kitchen_row_parallel_linear.h"
 #include "kitchen/modules/init_methods.h"
 #include "support/layers.h"
@@ -54,6 +56,25 @@ inline LayerNormColumnParallelLinearArgs layer_norm_args(std::shared_ptr<Transfo
   args.bias = true;
   args.skip_bias_add = false;
   args.is_expert = false;
+  return args;
+}
+
+/// ColumnParallelGroupedLinearArgs or RowParallelGroupedLinearArgs of experts.
+template <class Args>
+Args expert_args(std::shared_ptr<ModelParallelConfig> config, bool bias = true) {
+  Args args;
+  args.config = std::move(config);
+  args.init_method = init_method_normal(0.5);
+  args.bias = bias;
+  args.skip_bias_add = false;
+  args.is_expert = true;
+  return args;
+}
+
+inline GroupedLinearArgs grouped_args(std::shared_ptr<ModelParallelConfig> config,
+                                      std::optional<std::string> mode = std::string("column")) {
+  auto args = expert_args<GroupedLinearArgs>(std::move(config));
+  args.parallel_mode = std::move(mode);
   return args;
 }
 

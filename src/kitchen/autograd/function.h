@@ -63,7 +63,8 @@ struct RecordedCall : Node {
 ///   static constexpr const char* kName;
 ///   static Tensor (or std::vector<Tensor>) forward(FunctionContext<Saved>&, args...);
 ///   static std::vector<Tensor> backward(FunctionContext<Saved>&, const std::vector<Tensor>& grads);
-/// `backward` returns one gradient for each Tensor among args, in order; undefined where none is wanted.
+/// `backward` returns one gradient for each Tensor among args, in order; undefined where none is wanted. A
+/// std::vector<Tensor> among args counts as that many tensors.
 /// forward sees detached handles and runs with recording off, so its inner calls leave no trace.
 template <class F>
 class Function {
@@ -91,20 +92,30 @@ class Function {
  private:
   template <class T>
   static constexpr bool kIsTensor = std::is_base_of_v<Tensor, T>;
+  template <class T>
+  static constexpr bool kIsTensors = std::is_same_v<std::vector<Tensor>, T>;
 
   template <class T>
   static void append_edge(Node& node, const T& arg) {
     if constexpr (kIsTensor<T>) node.edges.push_back(edge_of(arg));
+    if constexpr (kIsTensors<T>) {
+      for (const Tensor& tensor : arg) node.edges.push_back(edge_of(tensor));
+    }
   }
   template <class T>
-  static void append_empty_edge(Node& node, const T& /*arg*/) {
+  static void append_empty_edge(Node& node, [[maybe_unused]] const T& arg) {
     if constexpr (kIsTensor<T>) node.edges.emplace_back();
+    if constexpr (kIsTensors<T>) node.edges.resize(node.edges.size() + arg.size());
   }
 
   template <class T>
   static decltype(auto) detached(const T& arg) {
     if constexpr (kIsTensor<T>) {
       return arg.defined() ? arg.detach() : Tensor();
+    } else if constexpr (kIsTensors<T>) {
+      std::vector<Tensor> handles;
+      for (const Tensor& tensor : arg) handles.push_back(detached(tensor));
+      return handles;
     } else {
       return (arg);
     }

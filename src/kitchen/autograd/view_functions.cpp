@@ -105,6 +105,41 @@ struct Split : Function<Split> {
   }
 };
 
+struct Concatenate : Function<Concatenate> {
+  struct Saved : NothingSaved {
+    std::int64_t dim = 0;
+    std::vector<std::int64_t> sizes;
+  };
+  static constexpr const char* kName = "Concatenate";
+
+  static Tensor forward(FunctionContext<Saved>& ctx, const std::vector<Tensor>& pieces,
+                        std::int64_t dim) {
+    ctx.saved.dim = dim;
+    Shape shape = pieces[0].shape();
+    shape[static_cast<std::size_t>(dim)] = 0;
+    for (const Tensor& piece : pieces) {
+      ctx.saved.sizes.push_back(piece.dim(dim));
+      shape[static_cast<std::size_t>(dim)] += piece.dim(dim);
+    }
+    const Tensor joined = Tensor::empty(pieces[0].context(), shape, pieces[0].dtype());
+    std::int64_t start = 0;
+    for (const Tensor& piece : pieces) {
+      ops::copy_into(piece, joined.slice(dim, start, piece.dim(dim)));
+      start += piece.dim(dim);
+    }
+    return joined;
+  }
+  static std::vector<Tensor> backward(FunctionContext<Saved>& ctx, const std::vector<Tensor>& grads) {
+    std::vector<Tensor> pieces;
+    std::int64_t start = 0;
+    for (const std::int64_t size : ctx.saved.sizes) {
+      pieces.push_back(grads[0].slice(ctx.saved.dim, start, size));
+      start += size;
+    }
+    return pieces;
+  }
+};
+
 /// x seen as [outer, n, inner]: dimension `dim` isolated.
 Shape isolate(const Shape& shape, std::int64_t dim) {
   const auto axis = shape.begin() + dim;
@@ -185,6 +220,11 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t dim, const std::vector<s
                      std::to_string(dim) + " of shape " + to_string(x.shape()) + " does not");
   }
   return Split::apply(x, wrap(x, dim), sizes);
+}
+
+Tensor concatenate(const std::vector<Tensor>& pieces, std::int64_t dim) {
+  if (pieces.empty()) throw ValueError("concatenate: no pieces; give at least one");
+  return Concatenate::apply(pieces, dim < 0 ? dim + pieces[0].rank() : dim);
 }
 
 Tensor repeat_interleave(const Tensor& x, std::int64_t dim, std::int64_t repeats) {

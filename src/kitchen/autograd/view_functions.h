@@ -23,6 +23,10 @@ Tensor contiguous(const Tensor& x);
 /// piece's gradient into one buffer. @throws ValueError if the sizes do not sum to the dimension.
 std::vector<Tensor> split(const Tensor& x, std::int64_t dim, const std::vector<std::int64_t>& sizes);
 
+/// Joins `pieces`, one or more, along dimension `dim`; copies. Undoes split.
+/// @throws ValueError without a piece.
+Tensor concatenate(const std::vector<Tensor>& pieces, std::int64_t dim);
+
 /// Repeats each slice of dimension `dim` `repeats` times in a row (h0 h0 h1 h1); gradients sum over repeats.
 Tensor repeat_interleave(const Tensor& x, std::int64_t dim, std::int64_t repeats);
 

@@ -6,6 +6,7 @@
 #include "kitchen/parallel/process_group_collection.h"
 
 #include <set>
+#include <utility>
 
 namespace kitchen::extension {
 
@@ -70,6 +71,23 @@ std::string linear_repr(const std::string& class_name, std::int64_t in_features,
   return class_name + "(in_features=" + std::to_string(in_features) +
          ", out_features=" + std::to_string(out_features) + ", bias=" + (bias ? "True" : "False") +
          ", TP=" + std::to_string(tp_size) + ")";
+}
+
+bool apply_expert_rule(const std::string& class_name, bool is_expert, bool expert_parallel,
+                       modules::LinearOptions& options) {
+  if (!is_expert || (options.tp_size == 1 && !expert_parallel)) return false;
+  if (!options.parallel_mode) return true;
+  if (options.parallel_mode == "row" && options.bias && options.tp_size > 1) {
+    throw ValueError(class_name +
+                     ": a row-parallel expert with a bias on several ranks would add it on each; "
+                     "use bias=false or expert_tensor_parallel_size = 1");
+  }
+  std::int64_t& split = options.parallel_mode == "column" ? options.out_features : options.in_features;
+  split = divide(split, options.tp_size);
+  options.shard_mode = std::exchange(options.parallel_mode, std::nullopt);
+  options.shard_group = std::exchange(options.tp_group, nullptr);
+  options.tp_size = 1;
+  return true;
 }
 
 std::shared_ptr<ProcessGroup> dp_cp_group_of(const Metadata* metadata) {

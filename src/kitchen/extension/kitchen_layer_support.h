@@ -3,6 +3,7 @@
 #include "kitchen/base/device.h"
 #include "kitchen/config/transformer_config.h"
 #include "kitchen/extension/kitchen_quantization_params.h"
+#include "kitchen/modules/linear.h"
 #include "kitchen/parallel/process_group.h"
 #include "kitchen/parallel/sharded_tensor.h"
 
@@ -48,6 +49,15 @@ void refuse_delayed_wgrad(const std::string& class_name, const ModelParallelConf
 /// "Class(in_features=4, out_features=8, bias=True, TP=1)".
 std::string linear_repr(const std::string& class_name, std::int64_t in_features,
                         std::int64_t out_features, bool bias, int tp_size);
+
+/// Expert layers on several ranks: the token dispatcher communicates, so the sizes are divided here and the
+/// layer below runs as if alone.
+/// @param options of a "column" or "row" layer; others stay as they are.
+/// @returns explicit_expert_comm: expert, and split over tensor- or expert-parallel ranks.
+/// @throws ValueError for a row-parallel expert with a bias that several ranks would add each;
+///         AssertionError if the group's size does not divide the split dimension.
+bool apply_expert_rule(const std::string& class_name, bool is_expert, bool expert_parallel,
+                       modules::LinearOptions& options);
 
 /// The data-parallel group of `metadata`, else the default one.
 std::shared_ptr<ProcessGroup> dp_cp_group_of(const Metadata* metadata);

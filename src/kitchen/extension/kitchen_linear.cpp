@@ -2,6 +2,7 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/extension/kitchen_layer_support.h"
+#include "kitchen/modules/expert_state.h"
 #include "kitchen/modules/local_linear_options.h"
 #include "kitchen/parallel/process_group_collection.h"
 
@@ -42,6 +43,15 @@ KitchenLinear::KitchenLinear(std::int64_t input_size, std::int64_t output_size, 
   stash_ = std::make_shared<const Stash>(std::move(stash));
 }
 
+/// The path that names the parameters on every rank: of an expert, with its number among all experts.
+std::string KitchenLinear::logical_path(const std::string& module_path) const {
+  const std::optional<std::int64_t> experts =
+      extension::as_transformer_config(*config).num_moe_experts;
+  if (!stash_->args.is_expert || !experts) return module_path;
+  const auto ep = ProcessGroupCollection::use_mpu_process_groups()->ep;
+  return modules::global_expert_path(module_path, ep->rank() * (*experts / ep->size()));
+}
+
 modules::LinearOptions KitchenLinear::resolve(const KitchenQuantizationParams& quant_params,
                                               const ExtraKitchenKwargs& kwargs) const {
   const bool duplicated = stash_->parallel_mode == "duplicated";
@@ -69,7 +79,7 @@ modules::LinearOptions KitchenLinear::resolve(const KitchenQuantizationParams& q
   options.qlinear_params = quant_params.qlinear_params;
   options.ub_name = stash_->args.tp_comm_buffer_name;
   options.layer_number = stash_->args.layer_number;
-  options.logical_name = quant_params.match_input.module_path;
+  options.logical_name = logical_path(quant_params.match_input.module_path);
   options.partition_stride = partition_stride;
   if (duplicated) {
     options.shard_group = get_tensor_model_parallel_group_if_none(nullptr, stash_->args.is_expert);
@@ -92,21 +102,7 @@ void KitchenLinear::finish_init(const std::optional<QuantizationConfig>& quantiz
   extension::warn_comm_buffer_once(stash_->args.tp_comm_buffer_name);
   modules::LinearOptions options = resolve(quant_params, kwargs);
   const bool experts_are_split = config->expert_model_parallel_size > 1;
-  const bool explicit_expert_comm =
-      stash_->args.is_expert && (options.tp_size > 1 || experts_are_split);
-  if (explicit_expert_comm && options.parallel_mode) {
-    if (options.parallel_mode == "row" && options.bias && options.tp_size > 1) {
-      throw ValueError(class_name() +
-                       ": a row-parallel expert with a bias on several ranks would add it on each; "
-                       "use bias=false or expert_tensor_parallel_size = 1");
-    }
-    std::int64_t& split = options.parallel_mode == "column" ? options.out_features : options.in_features;
-    split = divide(split, options.tp_size);
-    options.shard_mode = std::exchange(options.parallel_mode, std::nullopt);
-    options.shard_group = options.tp_group;
-    options.tp_size = 1;
-    options.tp_group = nullptr;
-  }
+  extension::apply_expert_rule(class_name(), stash_->args.is_expert, experts_are_split, options);
   Linear::init(options);
   expert_parallel = experts_are_split;
   kitchen_quant_params = quant_params;

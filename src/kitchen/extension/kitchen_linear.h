@@ -88,6 +88,7 @@ class KitchenLinear : public modules::Linear,
   struct Stash;
   [[nodiscard]] modules::LinearOptions resolve(const KitchenQuantizationParams& quant_params,
                                                const ExtraKitchenKwargs& kwargs) const;
+  [[nodiscard]] std::string logical_path(const std::string& module_path) const;
   void set_parameter_attributes();
 
   std::shared_ptr<const Stash> stash_;

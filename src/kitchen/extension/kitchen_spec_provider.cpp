@@ -2,10 +2,12 @@
 
 #include "kitchen/base/error.h"
 #include "kitchen/base/logger.h"
+#include "kitchen/extension/kitchen_column_parallel_grouped_linear.h"
 #include "kitchen/extension/kitchen_column_parallel_linear.h"
 #include "kitchen/extension/kitchen_dot_product_attention.h"
 #include "kitchen/extension/kitchen_flash_attention.h"
 #include "kitchen/extension/kitchen_layer_norm_column_parallel_linear.h"
+#include "kitchen/extension/kitchen_row_parallel_grouped_linear.h"
 #include "kitchen/extension/kitchen_row_parallel_linear.h"
 #include "kitchen/modules/moe_experts.h"
 
@@ -61,9 +63,10 @@ ModuleType KitchenSpecProvider::core_attention() const {
 std::pair<ModuleType, std::optional<MLPSubmodules>> KitchenSpecProvider::grouped_mlp_modules(
     bool moe_use_grouped_gemm, bool moe_use_legacy_grouped_gemm) const {
   if (moe_use_grouped_gemm && !moe_use_legacy_grouped_gemm) {
-    throw NotImplementedError(
-        "KitchenColumnParallelGroupedLinear, KitchenRowParallelGroupedLinear: grouped linears are not "
-        "available in this version; use moe_grouped_gemm = false");
+    MLPSubmodules parts;
+    parts.linear_fc1 = module_type<KitchenColumnParallelGroupedLinear>();
+    parts.linear_fc2 = module_type<KitchenRowParallelGroupedLinear>();
+    return {module_type<TEGroupedMLP>(), parts};
   }
   if (moe_use_grouped_gemm) {
     logger().warning("KitchenSpecProvider: the legacy GroupedMLP is deprecated and not quantized");

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace kitchen {
 
@@ -22,6 +23,15 @@ class ForwardLinear {
  public:
   virtual ~ForwardLinear() = default;
   virtual std::pair<Tensor, std::optional<Tensor>> forward(const Tensor& x) = 0;
+};
+
+/// A linear layer for groups of rows: x is sorted by group, the next m_splits[i] rows belong to group i.
+/// Returns the output and, where the caller adds them, the groups' biases.
+class ForwardGroupedLinear {
+ public:
+  virtual ~ForwardGroupedLinear() = default;
+  virtual std::pair<Tensor, std::optional<std::vector<Tensor>>> forward(
+      const Tensor& x, const std::vector<std::int64_t>& m_splits) = 0;
 };
 
 /// A norm or the identity.

@@ -6,6 +6,7 @@
 #include "kitchen/base/rng.h"
 #include "kitchen/modules/init_methods.h"
 #include "kitchen/parallel/process_group_collection.h"
+#include "kitchen/parallel/process_group_collection.h"
 #include "kitchen/recipes/predefined.h"
 
 namespace kitchen::modules {
@@ -34,7 +35,8 @@ std::uint64_t gradient_part(const std::optional<std::string>& mode, const Proces
 
 void finish_quantization_step(const Module& model) {
   for (const auto& [path, module] : model.named_modules()) {
-    if (auto* layer = dynamic_cast<Linear*>(module.get())) layer->finish_quantization_step();
+    auto* layer = dynamic_cast<HasQuantizationSteps*>(module.get());
+    if (layer != nullptr) layer->finish_quantization_step();
   }
 }
 
@@ -127,8 +129,7 @@ LinearOutput Linear::forward(const Tensor& x, std::optional<bool> is_first_micro
   return forward_with(x, weight, is_first_microbatch);
 }
 
-LinearOutput Linear::forward_with(const Tensor& x, const Tensor& used_weight,
-                                  std::optional<bool> is_first_microbatch) {
+LinearCall Linear::begin_forward(std::optional<bool> is_first_microbatch) {
   forward_was_run_ = true;
   LinearCall call;
   call.module = options_.logical_name;
@@ -140,6 +141,12 @@ LinearOutput Linear::forward_with(const Tensor& x, const Tensor& used_weight,
     call.cache = cache_;
     call.refresh_cache = *is_first_microbatch;
   }
+  return call;
+}
+
+LinearOutput Linear::forward_with(const Tensor& x, const Tensor& used_weight,
+                                  std::optional<bool> is_first_microbatch) {
+  const LinearCall call = begin_forward(is_first_microbatch);
   const bool returns_bias = options_.return_bias && use_bias;
   const Tensor added = use_bias && !returns_bias ? static_cast<const Tensor&>(bias) : Tensor();
   Tensor y = LinearFunction::apply(x, used_weight, added, call);

@@ -44,11 +44,19 @@ struct LinearOptions {
   bool allocate_weight = true;  ///< false: each forward_with brings the weight (tied embeddings)
 };
 
+/// A layer whose quantizers remember from step to step.
+class HasQuantizationSteps {
+ public:
+  virtual ~HasQuantizationSteps() = default;
+  /// The end of a training step: delayed scales follow from the histories.
+  virtual void finish_quantization_step() = 0;
+};
+
 /// Base of all linear layers: holds the parameters, runs LinearFunction.
 ///
 /// Two-phase: `init` allocates, so that a wrapper can learn its recipe first. The weight is
 /// [out_features, in_features], local sizes: column mode divides out_features, row mode in_features.
-class Linear : public Module {
+class Linear : public Module, public HasQuantizationSteps {
  public:
   Linear();
 
@@ -92,8 +100,13 @@ class Linear : public Module {
   /// @throws RuntimeError "Unsupported checkpoint format" naming what was found, if it does.
   void set_extra_state(const Tensor& state);
 
-  /// The end of a training step: delayed scales follow from the histories.
-  void finish_quantization_step() { quantizers_->finish_step(); }
+  void finish_quantization_step() override { quantizers_->finish_step(); }
+
+  /// What the next forward tells its Function; the group is fixed from then on.
+  LinearCall begin_forward(std::optional<bool> is_first_microbatch);
+  /// The rank-sharing group of the parameters.
+  [[nodiscard]] std::shared_ptr<ProcessGroup> sharding_group() const override;
+  [[nodiscard]] const LinearQuantizers& quantizers() const { return *quantizers_; }
 
   [[nodiscard]] const LinearOptions& options() const { return options_; }
   [[nodiscard]] std::string class_name() const override { return "Linear"; }
@@ -102,7 +115,6 @@ class Linear : public Module {
   [[nodiscard]] std::vector<StateDict::Item> extra_state() const override;
   void load_extra_state(const std::string& name, const Tensor& value) override;
   [[nodiscard]] std::string extra_state_mismatch(const Tensor& value) const override;
-  [[nodiscard]] std::shared_ptr<ProcessGroup> sharding_group() const override;
   /// Allocates parameters of a subclass beside weight and bias (norm weights).
   virtual void allocate_parameters(const ContextPtr& context);
 
@@ -116,7 +128,7 @@ class Linear : public Module {
   bool forward_was_run_ = false;
 };
 
-/// Ends a training step for every linear layer of `model`, after its weights were updated.
+/// Ends a training step for every quantized layer of `model`, after its weights were updated.
 void finish_quantization_step(const Module& model);
 
 /// The context for parameters on `device`: this rank's default one, or its meta twin.

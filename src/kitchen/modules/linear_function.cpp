@@ -1,56 +1,13 @@
 #include "kitchen/modules/linear_function.h"
 
 #include "kitchen/base/error.h"
+#include "kitchen/modules/linear_operands.h"
 #include "kitchen/ops/elementwise.h"
 #include "kitchen/parallel/collective_recorder.h"
 
 namespace kitchen::modules {
 
 namespace {
-
-/// [tokens, features] of a tensor with any number of leading dimensions.
-Tensor flatten_tokens(const Tensor& x) {
-  std::int64_t tokens = 1;
-  for (std::int64_t i = 0; i + 1 < x.rank(); ++i) tokens *= x.dim(i);
-  const Tensor packed = x.is_contiguous() ? x : ops::contiguous(x);
-  return packed.view({tokens, x.dim(-1)});
-}
-
-Operand weight_rowwise(const LinearCall& call, const Tensor& weight) {
-  return make_operand(weight, call.params->w_params, call.params->mm_fprop, /*columnwise=*/false,
-                      {call.module, "w", "fprop"}, call.quantizers->w.call(false));
-}
-
-Operand weight_columnwise(const LinearCall& call, const Tensor& weight) {
-  return make_operand(weight.transpose(0, 1), call.params->w_params, call.params->mm_dgrad,
-                      /*columnwise=*/true, {call.module, "w", "dgrad"},
-                      call.quantizers->w.call(true));
-}
-
-/// Refreshes or checks the cache. A weight that changed under kept codes would give wrong results; an operand
-/// that is not quantized is the weight itself and cannot grow old.
-void update_cache(const LinearCall& call, const Tensor& weight, bool needs_columnwise) {
-  WeightCache& cache = *call.cache;
-  if (call.refresh_cache) cache = WeightCache();
-  const bool holds_codes = cache.rowwise.quantized || cache.columnwise.quantized;
-  if (!holds_codes) {
-    cache.version = weight.version();
-  } else if (cache.version != weight.version()) {
-    throw RuntimeError(call.module +
-                       ": the weight changed while its quantized copy was kept; call "
-                       "set_is_first_microbatch() after each update");
-  }
-  if (!cache.rowwise.quantized) cache.rowwise = weight_rowwise(call, weight);
-  if (needs_columnwise && !cache.columnwise.quantized) {
-    cache.columnwise = weight_columnwise(call, weight);
-  }
-}
-
-Operand x_for_wgrad(const LinearCall& call, const Tensor& x) {
-  return make_operand(flatten_tokens(x).transpose(0, 1), call.params->x_params, call.params->mm_wgrad,
-                      /*columnwise=*/true, {call.module, "x", "wgrad"},
-                      call.quantizers->x.call(true));
-}
 
 void require_input(const Tensor& x, const Tensor& weight, const LinearCall& call) {
   if (x.dim(-1) != weight.dim(1)) {
@@ -77,24 +34,6 @@ Work reduce_dx(const LinearSplit& split, const Tensor& dx) {
                                  : split.group->all_reduce_async(dx);
 }
 
-void require_main_grad(const LinearCall& call, const autograd::VariableMeta* leaf) {
-  if (leaf != nullptr && leaf->main_grad.defined()) return;
-  throw AssertionError(call.module +
-                       ".weight: gradient_accumulation_fusion is on but the parameter has no "
-                       "main_grad; allocate it (float32, the weight's shape) before backward, or turn "
-                       "the option off");
-}
-
-Operand g_for_dgrad(const LinearCall& call, const Tensor& g) {
-  return make_operand(g, call.params->g_params, call.params->mm_dgrad, /*columnwise=*/false,
-                      {call.module, "g", "dgrad"}, call.quantizers->g.call(false));
-}
-
-Operand g_for_wgrad(const LinearCall& call, const Tensor& g) {
-  return make_operand(g.transpose(0, 1), call.params->g_params, call.params->mm_wgrad,
-                      /*columnwise=*/true, {call.module, "g", "wgrad"}, call.quantizers->g.call(true));
-}
-
 Tensor dgrad(const LinearFunction::Saved& saved, const Operand& g) {
   const LinearCall& call = saved.call;
   const Operand w_columnwise = saved.w_columnwise.defined() ? saved.w_columnwise
@@ -109,8 +48,8 @@ Tensor wgrad(const LinearFunction::Saved& saved, const Operand& g, autograd::Var
   if (!call.fuse_wgrad_accumulation) {
     return operand_gemm(g, saved.x_columnwise, saved.weight.dtype(), call.params->mm_wgrad);
   }
-  require_main_grad(call, leaf);
-  operand_gemm_accumulate(g, saved.x_columnwise, leaf->main_grad, call.params->mm_wgrad);
+  const Tensor main_grad = require_main_grad(call, leaf);
+  operand_gemm_accumulate(g, saved.x_columnwise, main_grad, call.params->mm_wgrad);
   leaf->grad_added_to_main_grad = true;
   return {};
 }
@@ -135,10 +74,8 @@ Tensor LinearFunction::forward(autograd::FunctionContext<Saved>& ctx, const Tens
   const bool gathers = split.is_column() && split.sequence_parallel;
   const Tensor full = gathers ? split.group->all_gather(x) : x;
   const bool needs_dgrad = ctx.needs_grad(0);
-  const Operand x_rowwise = make_operand(flatten_tokens(full), params.x_params, params.mm_fprop, false,
-                                         {call.module, "x", "fprop"}, call.quantizers->x.call(false));
-  if (call.cache) update_cache(call, weight, needs_dgrad);
-  const Operand w_rowwise = call.cache ? call.cache->rowwise : weight_rowwise(call, weight);
+  const Operand x_rowwise = x_for_fprop(call, full);
+  const Operand w_rowwise = weight_for_fprop(call, weight, needs_dgrad);
   const Tensor y = operand_gemm(x_rowwise, w_rowwise, x.dtype(), params.mm_fprop, 1.0f,
                                 split.is_row() ? Tensor() : bias);
   if (ctx.recording()) {

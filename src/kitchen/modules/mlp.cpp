@@ -1,25 +1,13 @@
 #include "kitchen/modules/mlp.h"
 
-#include "kitchen/autograd/math_functions.h"
 #include "kitchen/autograd/nn_functions.h"
-#include "kitchen/autograd/view_functions.h"
 #include "kitchen/base/error.h"
-#include "kitchen/modules/init_methods.h"
+#include "kitchen/modules/mlp_parts.h"
 #include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen {
 
 namespace {
-
-ops::Activation activation_of(ActivationFunc activation) {
-  switch (activation) {
-    case ActivationFunc::gelu: return ops::Activation::gelu;
-    case ActivationFunc::gelu_tanh: return ops::Activation::gelu_tanh;
-    case ActivationFunc::silu: return ops::Activation::silu;
-    case ActivationFunc::relu: return ops::Activation::relu;
-  }
-  throw ValueError("MLP: unknown activation");
-}
 
 modules::ForwardLinear* as_linear(const std::shared_ptr<Module>& module, const char* role) {
   auto* linear = dynamic_cast<modules::ForwardLinear*>(module.get());
@@ -28,41 +16,6 @@ modules::ForwardLinear* as_linear(const std::shared_ptr<Module>& module, const c
                     " is no linear layer");
   }
   return linear;
-}
-
-InitMethod or_normal(const InitMethod& init, double std) {
-  return init ? init : init_method_normal(std);
-}
-
-/// scale [...] repeated along the last dimension of `x` [..., n].
-Tensor along_last(const Tensor& scale, const Tensor& x) {
-  Shape column = x.shape();
-  column.back() = 1;
-  return autograd::repeat_interleave(autograd::reshape(scale, column), -1, x.dim(-1));
-}
-
-/// The weight of a gated fc1 as two shards: gate rows, then up rows, each split over the ranks.
-ShardedTensorFactory gated_factory(const ShardedTensor& whole, std::int64_t tp_rank,
-                                   std::int64_t tp_size) {
-  ShardedTensorFactory factory{whole.key, whole.data, whole.replica_id, nullptr};
-  factory.build = [whole, tp_rank, tp_size] {
-    const std::int64_t half = whole.data.dim(0) / 2;
-    std::vector<ShardedTensor> shards;
-    for (std::int64_t part = 0; part < 2; ++part) {
-      const int prepended = whole.prepend_axis_num;
-      ShardedOffsets offsets;
-      for (int axis = 0; axis < prepended; ++axis) {
-        const auto i = static_cast<std::size_t>(axis);
-        offsets.emplace_back(axis, whole.global_offset[i], whole.global_shape[i]);
-      }
-      offsets.emplace_back(prepended, tp_rank + part * tp_size, 2 * tp_size);
-      shards.push_back(ShardedTensor::from_rank_offsets(
-          whole.key, whole.data.detach().slice(0, part * half, half), offsets, whole.replica_id,
-          prepended));
-    }
-    return shards;
-  };
-  return factory;
 }
 
 }  // namespace
@@ -81,16 +34,10 @@ MLP::MLP(std::shared_ptr<TransformerConfig> transformer_config, const MLPSubmodu
   const std::int64_t in = input_size.value_or(config->hidden_size);
   const std::int64_t ffn = ffn_hidden_size.value_or(config->ffn_hidden_size.value());
   const bool gated = config->gated_linear_unit;
-  activation_.activation = activation_of(config->activation_func);
-  activation_.gated = gated;
-  activation_.linear_offset = static_cast<float>(config->glu_linear_offset);
-  if (config->activation_func_clamp_value) {
-    throw NotImplementedError("MLP: activation_func_clamp_value is not supported");
-  }
+  activation_ = modules::activation_options("MLP", *config);
 
   BuildArgs fc1({in, gated ? 2 * ffn : ffn}, {{"config", config},
-                                              {"init_method", or_normal(config->init_method,
-                                                                        config->init_method_std)},
+                                              {"init_method", modules::fc1_init(*config)},
                                               {"gather_output", false},
                                               {"bias", config->add_bias_linear},
                                               {"skip_bias_add", true},
@@ -100,8 +47,7 @@ MLP::MLP(std::shared_ptr<TransformerConfig> transformer_config, const MLPSubmodu
                                               {"stride", std::int64_t{gated ? 2 : 1}}});
   linear_fc1 = build_module(*submodules.linear_fc1, std::move(fc1));
   BuildArgs fc2({ffn, in}, {{"config", config},
-                            {"init_method", or_normal(config->output_layer_init_method,
-                                                      config->output_layer_init_std())},
+                            {"init_method", modules::fc2_init(*config)},
                             {"bias", config->add_bias_linear},
                             {"input_is_parallel", true},
                             {"skip_bias_add", true},
@@ -127,14 +73,9 @@ std::pair<Tensor, std::optional<Tensor>> MLP::forward(
   const Tensor activated =
       autograd::bias_activation(intermediate, fc1_bias.value_or(Tensor()), activation_);
   if (!per_token_scale) return fc2_->forward(activated);
-  auto [out, bias] =
-      fc2_->forward(autograd::multiply(activated, along_last(*per_token_scale, activated)));
-  if (!bias || out.numel() == 0) return {out, std::nullopt};
-  const Tensor repeated =
-      autograd::repeat_interleave(autograd::reshape(*bias, {1, -1}), 0, out.numel() / out.dim(-1));
-  const Tensor scaled = autograd::multiply(autograd::reshape(repeated, out.shape()),
-                                           along_last(*per_token_scale, out));
-  return {autograd::add(out, scaled), std::nullopt};
+  const auto [out, bias] = fc2_->forward(modules::scale_rows(activated, *per_token_scale));
+  if (!bias) return {out, std::nullopt};
+  return {modules::add_scaled_bias(out, *bias, *per_token_scale), std::nullopt};
 }
 
 ShardedStateDict MLP::sharded_state_dict(const std::string& prefix,
@@ -143,11 +84,8 @@ ShardedStateDict MLP::sharded_state_dict(const std::string& prefix,
   ShardedStateDict result =
       linear_fc1->sharded_state_dict(prefix + "linear_fc1.", sharded_offsets, metadata);
   if (config->gated_linear_unit) {
-    for (auto& [name, value] : result.items()) {
-      const auto* tensor = std::get_if<ShardedTensor>(&value);
-      const std::string leaf = name.substr(prefix.size() + std::string("linear_fc1.").size());
-      if (tensor == nullptr || (leaf != "weight" && leaf != "bias")) continue;
-      value = gated_factory(*tensor, tp_group_->rank(), tp_group_->size());
+    for (const char* leaf : {"weight", "bias"}) {
+      modules::shard_gate_and_up(result, prefix + "linear_fc1." + leaf, *tp_group_);
     }
   }
   result.update(linear_fc2->sharded_state_dict(prefix + "linear_fc2.", sharded_offsets, metadata));

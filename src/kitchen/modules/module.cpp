@@ -111,7 +111,11 @@ std::string Module::extra_state_problems(const StateDict& state) const {
   return problems;
 }
 
-void Module::load_state_dict(const StateDict& state, bool strict) {
+void Module::load_state_dict(const StateDict& given, bool strict) {
+  StateDict state = given;
+  for (const auto& [path, module] : named_modules()) {
+    module->adapt_state(path.empty() ? "" : path + ".", state);
+  }
   const StateDict own = state_dict();
   std::string problems;
   for (const auto& [name, tensor] : own.items()) {

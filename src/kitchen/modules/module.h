@@ -59,6 +59,9 @@ class Module : public std::enable_shared_from_this<Module> {
   [[nodiscard]] virtual std::vector<StateDict::Item> extra_state() const { return {}; }
   /// Receives what extra_state gave when it was saved.
   virtual void load_extra_state(const std::string& /*name*/, const Tensor& /*value*/) {}
+  /// Called on a copy of what load_state_dict got, before it is read: a module whose entries have other names
+  /// in some checkpoints gives them their own. `prefix` ends in a dot, or is empty.
+  virtual void adapt_state(const std::string& /*prefix*/, StateDict& /*state*/) const {}
   /// Why load_extra_state would refuse `value`; empty if it would not.
   [[nodiscard]] virtual std::string extra_state_mismatch(const Tensor& /*value*/) const { return ""; }
 

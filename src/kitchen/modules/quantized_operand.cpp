@@ -3,6 +3,7 @@
 #include "kitchen/base/error.h"
 #include "kitchen/base/rank_state.h"
 #include "kitchen/ops/gemm.h"
+#include "kitchen/ops/grouped_gemm.h"
 #include "kitchen/ops/quantized_gemm.h"
 #include "kitchen/recipes/quantize_spec_of.h"
 
@@ -37,6 +38,17 @@ ops::GemmOptions options_of(const MatmulParams& matmul, bool quantized, float al
   options.bias = bias;
   if (quantized) options.variant = variant_of(matmul);
   return options;
+}
+
+ops::QuantizedGroups codes_of(const Operands& operands) {
+  ops::QuantizedGroups groups;
+  for (const Operand& operand : operands) groups.push_back(*operand.quantized);
+  return groups;
+}
+
+/// Rows of a group: the operand is [rows, reduction].
+std::int64_t rows_of(const Operand& operand) {
+  return operand.quantized ? operand.quantized->codes.dim(-2) : operand.high_precision.dim(-2);
 }
 
 }  // namespace
@@ -95,6 +107,39 @@ void operand_gemm_accumulate(const Operand& a, const Operand& b, const Tensor& o
   } else {
     ops::gemm_into(a.high_precision, b.high_precision, out, /*accumulate=*/true, options);
   }
+}
+
+void grouped_operand_gemm_into(const Operands& a, const Operands& b,
+                               const std::vector<Tensor>& outs, bool accumulate,
+                               const MatmulParams& matmul, const std::vector<Tensor>& biases) {
+  for (std::size_t i = 0; i < a.size(); ++i) require_same_kind(a[i], b[i]);
+  if (a[0].quantized) {
+    ops::GroupedGemmOptions options;
+    options.biases = biases;
+    options.variant = variant_of(matmul);
+    ops::grouped_quantized_gemm_into(codes_of(a), codes_of(b), outs, accumulate, options);
+    return;
+  }
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const Tensor bias = biases.empty() ? Tensor() : biases[i];
+    ops::gemm_into(a[i].high_precision, b[i].high_precision, outs[i], accumulate,
+                   options_of(matmul, /*quantized=*/false, 1.0f, bias));
+  }
+}
+
+Tensor grouped_operand_gemm(const Operands& a, const Operands& b, DType out_dtype,
+                            const MatmulParams& matmul, const std::vector<Tensor>& biases) {
+  std::vector<std::int64_t> splits;
+  std::int64_t rows = 0;
+  for (const Operand& group : a) {
+    splits.push_back(rows_of(group));
+    rows += splits.back();
+  }
+  const ContextPtr& context = a[0].tensors()[0].context();
+  const Tensor out = Tensor::empty(context, {rows, rows_of(b[0])}, out_dtype);
+  grouped_operand_gemm_into(a, b, ops::split_groups(out, splits), /*accumulate=*/false, matmul,
+                            biases);
+  return out;
 }
 
 }  // namespace kitchen::modules

@@ -79,4 +79,18 @@ Tensor operand_gemm(const Operand& a, const Operand& b, DType out_dtype, const M
 void operand_gemm_accumulate(const Operand& a, const Operand& b, const Tensor& out,
                              const MatmulParams& matmul);
 
+/// One operand a group of rows; all are quantized or none is.
+using Operands = std::vector<Operand>;
+
+/// Rows of group i = a[i]·b[i]ᵀ (+ biases[i]), to the bit what operand_gemm gives for each group alone.
+/// @param biases one a group, or empty.
+/// @throws ValueError if one side is quantized and the other is not.
+Tensor grouped_operand_gemm(const Operands& a, const Operands& b, DType out_dtype,
+                            const MatmulParams& matmul, const std::vector<Tensor>& biases = {});
+
+/// outs[i] = a[i]·b[i]ᵀ, or += with `accumulate`; a group without rows gives zeros, or adds nothing.
+void grouped_operand_gemm_into(const Operands& a, const Operands& b,
+                               const std::vector<Tensor>& outs, bool accumulate,
+                               const MatmulParams& matmul, const std::vector<Tensor>& biases = {});
+
 }  // namespace kitchen::modules

@@ -53,7 +53,10 @@ struct ShardedTensorFactory {
   std::string key;
   Tensor data;
   ReplicaId replica_id{};
-  std::function<std::vector<ShardedTensor>()> build;
+  /// The shards of a factory; reads key and replica there, since both may change after it was made.
+  std::function<std::vector<ShardedTensor>(const ShardedTensorFactory& self)> build_from;
+
+  [[nodiscard]] std::vector<ShardedTensor> build() const { return build_from(*this); }
 };
 
 using ShardedValue = std::variant<ShardedTensor, ShardedObject, ShardedTensorFactory>;
