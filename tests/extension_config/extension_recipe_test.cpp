@@ -60,7 +60,7 @@ TEST(QLinearRecipe, EveryOperandKeyIsRead) {
                             "{x: {format: e4m3, scaling: tensor_delayed,"
                             " window: 16, margin: 1, algorithm: most_recent},"
                             " w: {format: e4m3, scaling: block128x128, convention: deepgemm,"
-                            " pow2: true, eps: 1e-12},"
+                            " pow2: true},"
                             " dy: {format: e5m2, scaling: mx32, mx_scale: ocp_floor}}")
                           .qlinear_params;
   QuantizerParams x;
@@ -72,8 +72,9 @@ TEST(QLinearRecipe, EveryOperandKeyIsRead) {
   EXPECT_EQ(params->x_params, x);
   EXPECT_EQ(params->w_params.convention, BlockConvention::deepgemm);
   EXPECT_TRUE(params->w_params.pow2);
-  EXPECT_EQ(params->w_params.eps, 1e-12);
   EXPECT_EQ(params->g_params.mx_scale, MxScaleRule::ocp_floor);
+  const auto row = parse("QLinearRecipe", "{x: {format: e4m3, scaling: row, eps: 1e-12}}");
+  EXPECT_EQ(row.qlinear_params->x_params.eps, 1e-12);
 }
 
 // labels: QLinearRecipe C17
@@ -90,8 +91,9 @@ TEST(QLinearRecipe, WhatIsWrongIsRefusedWithKeyAndLine) {
                                  {"scaling", "\"tensor\"", "tensor_current", "line 2"}));
   EXPECT_TRUE(
       throws<ValueError>(refused("{x: {format: fp8, scaling: row}}"), {"x: format", "\"fp8\""}));
-  EXPECT_TRUE(throws<ValueError>(refused("{x: {format: e4m3, scaling: tensor_delayed, pow2: true}}"),
-                                 {"x: pow2", "tensor_delayed"}));
+  EXPECT_TRUE(
+      throws<ValueError>(refused("{x: {format: e4m3, scaling: tensor_delayed, pow2: true}}"),
+                         {"x: pow2", "tensor_delayed"}));
   EXPECT_TRUE(throws<TypeError>(refused("{x: {pow2: 1}}"), {"pow2 must be a bool", "1 (integer)"}));
   EXPECT_TRUE(throws<TypeError>(refused("{x: {eps: 1_0}}"), {"eps must be a number", "\"1_0\""}));
   EXPECT_TRUE(throws<TypeError>(refused("{x: e4m3}"), {"x must be a mapping", "\"e4m3\""}));
@@ -164,6 +166,13 @@ TEST(QAttentionRecipe, WhatIsWrongIsRefused) {
       {"gradient", "tensor_current"}));
   EXPECT_TRUE(throws<ValueError>(refused("{softmax: natural, qk: {format: e4m3, scaling: mx32}}"),
                                  {"flash attention", "mx32"}));
+  EXPECT_TRUE(throws<ValueError>(
+      refused("{softmax: natural, pv: {format: e4m3, scaling: tensor_current, pow2: true}}"),
+      {"pv", "pow2", "format and scaling alone", "line 2"}));
+  EXPECT_TRUE(throws<ValueError>(refused("{qk: {format: e4m3, scaling: mx32, rht: true}}"),
+                                 {"operand has rht", "linear layers only", "line 2"}));
+  EXPECT_TRUE(throws<ValueError>(refused("{do: {format: e2m1, scaling: mx32, stochastic: true}}"),
+                                 {"gradient has stochastic", "linear layers only", "line 2"}));
 }
 
 }  // namespace

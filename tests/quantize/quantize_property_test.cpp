@@ -3,8 +3,9 @@
 #include "kitchen/ops/quantize.h"
 #include "kitchen/reference/cpu_backend.h"
 #include "kitchen/reference/matrix_tile.h"
+#include "support/compare.h"
+#include "support/values.h"
 
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@ namespace kitchen {
 namespace {
 
 using formats::FloatSpec;
+using testing::same_bits;
 
 bool is_finite_code(std::uint32_t code, const FloatSpec& spec) {
   if (spec.is_integer()) return code != 0x80u;  // -128 is never made
@@ -51,13 +53,39 @@ TEST(CodecProperty, TheErrorIsAtMostHalfASpacing) {
   }
 }
 
+/// Numbers half-way between two neighbours of the format, of both signs.
+std::vector<float> ties_of(const FloatSpec& spec) {
+  std::vector<float> ties;
+  for (std::uint32_t code = 0; code < static_cast<std::uint32_t>(spec.max_code); ++code) {
+    const float middle = (formats::decode(code, spec) + formats::decode(code + 1, spec)) / 2;
+    ties.insert(ties.end(), {middle, -middle});
+  }
+  return ties;
+}
+
+// labels: formats.encode
+TEST(CodecProperty, TiesGoToTheEvenCode) {
+  for (const FloatSpec& spec : formats::all_formats()) {
+    std::uint32_t below = 0;
+    for (const float tie : ties_of(spec)) {
+      const double code = static_cast<double>(formats::decode(formats::encode(tie, spec), spec));
+      const std::uint32_t even = below % 2 == 0 ? below : below + 1;
+      const double expected = static_cast<double>(formats::decode(even, spec));
+      EXPECT_EQ(code, tie < 0 ? -expected : expected) << spec.name << " " << tie;
+      if (tie < 0) ++below;
+    }
+  }
+}
+
 // labels: formats.encode
 TEST(CodecProperty, RowsEncodeAnyBitsAsSingleElements) {
-  std::vector<float> values;
+  std::vector<float> any;
   std::uint32_t bits = 0x9E3779B9u;
-  for (int i = 0; i < 100000; ++i, bits += 2654435761u) values.push_back(float_from_bits(bits));
-  std::vector<std::uint8_t> codes(values.size());
+  for (int i = 0; i < 100000; ++i, bits += 2654435761u) any.push_back(float_from_bits(bits));
   for (const FloatSpec& spec : formats::all_formats()) {
+    std::vector<float> values = ties_of(spec);  // any bits are hardly ever a tie
+    values.insert(values.end(), any.begin(), any.end());
+    std::vector<std::uint8_t> codes(values.size());
     const auto n = static_cast<std::int64_t>(values.size());
     reference::row_encoder(spec)(spec, values.data(), 1.0f, codes.data(), n);
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -69,7 +97,8 @@ TEST(CodecProperty, RowsEncodeAnyBitsAsSingleElements) {
 // labels: formats.block_scale N10
 TEST(ScaleProperty, TheLargestCodeCoversTheAmaxUnlessTheRuleSaturates) {
   using formats::ScaleRule;
-  for (const FloatSpec& spec : {formats::kE4M3, formats::kE5M2, formats::kE2M1}) {
+  for (const FloatSpec& spec :
+       {formats::kE4M3, formats::kE5M2, formats::kE2M1, formats::kE2M3, formats::kE3M2}) {
     for (const ScaleRule rule :
          {ScaleRule::float32, ScaleRule::float32_pow2, ScaleRule::deepgemm,
           ScaleRule::deepgemm_ue8m0, ScaleRule::e8m0_roundup, ScaleRule::e8m0_ocp_floor}) {
@@ -93,6 +122,68 @@ TEST(ScaleProperty, TheLargestCodeCoversTheAmaxUnlessTheRuleSaturates) {
         RC_ASSERT(scaled <= bound);
       }));
     }
+  }
+}
+
+/// A matrix with rows and columns up to `limit` of any bits, NaN and Inf among them, and its
+/// transpose in rows of its own.
+struct TwoWays {
+  Tensor matrix;
+  Tensor transpose;
+};
+
+TwoWays draw_two_ways(const ContextPtr& context, std::int64_t limit) {
+  const auto rows = *rc::gen::inRange<std::int64_t>(0, limit);
+  const auto cols = *rc::gen::inRange<std::int64_t>(0, limit);
+  auto bits = *rc::gen::arbitrary<std::uint32_t>();
+  const bool any = *rc::gen::arbitrary<bool>();
+  std::vector<float> values(static_cast<std::size_t>(rows * cols));
+  std::vector<float> transposed(values.size());
+  for (std::int64_t i = 0; i < rows * cols; ++i, bits += 2654435761u) {
+    // Else exponents around that of 1, where no block is special.
+    const float value = float_from_bits(any ? bits : (bits & 0x87FFFFFFu) | 0x38000000u);
+    values[static_cast<std::size_t>(i)] = value;
+    transposed[static_cast<std::size_t>(i % cols * rows + i / cols)] = value;
+  }
+  return {Tensor::from_vector(context, {rows, cols}, values),
+          Tensor::from_vector(context, {cols, rows}, transposed)};
+}
+
+// labels: ops.quantize ops.transpose_quantized
+TEST(QuantizeProperty, TheTransposedCopyIsTheQuantizedTranspose) {
+  const ContextPtr context = testing::poisoned_context();
+  for (const std::string& scheme : quantize_scheme_names()) {
+    const QuantizeSpec spec = quantize_spec_from_scheme_name(scheme);
+    const bool square = spec.granularity.rows == spec.granularity.cols;
+    EXPECT_TRUE(rc::check("transpose under " + scheme, [&] {
+      const TwoWays x = draw_two_ways(context, 150);
+      const QuantizedMatrix expected = ops::quantize(x.transpose, spec);
+      const QuantizedMatrix strided = ops::quantize(x.matrix.transpose(0, 1), spec);
+      RC_ASSERT(static_cast<bool>(same_bits(expected.codes, strided.codes)));
+      RC_ASSERT(static_cast<bool>(same_bits(expected.scale_inv, strided.scale_inv)));
+      if (!square || spec.stochastic) return;
+      const QuantizedMatrix moved = ops::transpose_quantized(ops::quantize(x.matrix, spec));
+      RC_ASSERT(static_cast<bool>(same_bits(expected.codes, moved.codes)));
+      RC_ASSERT(static_cast<bool>(same_bits(expected.scale_inv, moved.scale_inv)));
+    }));
+  }
+}
+
+// labels: ops.quantize
+TEST(QuantizeProperty, BlocksDownTheRowsAreThoseAlongTheTranspose) {
+  const ContextPtr context = testing::poisoned_context();
+  for (const FloatSpec& format :
+       {formats::kE4M3, formats::kE5M2, formats::kE2M1, formats::kE2M3, formats::kE3M2}) {
+    const QuantizeSpec down{format, formats::kBlock32x1, formats::ScaleRule::e8m0_roundup};
+    QuantizeSpec along = down;
+    along.granularity = formats::kBlock1x32;
+    EXPECT_TRUE(rc::check(to_string(down), [&] {
+      const TwoWays x = draw_two_ways(context, 80);
+      const QuantizedMatrix a = ops::quantize(x.matrix, down);
+      const QuantizedMatrix b = ops::quantize(x.transpose, along);
+      const Tensor back = ops::dequantize(b, DType::float32).transpose(0, 1);
+      RC_ASSERT(static_cast<bool>(same_bits(back, ops::dequantize(a, DType::float32))));
+    }));
   }
 }
 

@@ -4,6 +4,7 @@
 #include "kitchen/formats/codec.h"
 #include "kitchen/reference/cpu_backend.h"
 #include "support/compare.h"
+#include "support/expect_error.h"
 #include "support/golden_file.h"
 
 #include <omp.h>
@@ -15,6 +16,7 @@ namespace kitchen {
 namespace {
 
 using testing::same_bits;
+using testing::throws;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -245,10 +247,15 @@ TEST(Quantize, GivenAmaxAndScaleReplaceTheComputedOnes) {
   EXPECT_EQ(q.amax.to_vector<float>()[0], 100.0f);  // for the history
   EXPECT_EQ(dequantized(q), (std::vector<float>{1, -2, 3, 56}));
   EXPECT_EQ(ops::quantization_stats(x, q).num_saturated, 1);
-  EXPECT_THROW((void)ops::quantize(x, quantize_spec_from_scheme_name("mxfp8_e4m3_row"), call),
-               ValueError);
+  EXPECT_TRUE(throws<ValueError>(
+      [&] { (void)ops::quantize(x, quantize_spec_from_scheme_name("mxfp8_e4m3_row"), call); },
+      {"scale fits per-tensor specs only", "e4m3 1x32"}));
   call.scale = Tensor::from_vector(context, {2}, std::vector<float>{8.0f, 8.0f});
-  EXPECT_THROW((void)ops::quantize(x, spec, call), ValueError);
+  EXPECT_TRUE(throws<ValueError>([&] { (void)ops::quantize(x, spec, call); },
+                                 {"scale has shape [2]", "expected [1]"}));
+  call.scale = Tensor::zeros(context, {1}, DType::bfloat16);
+  EXPECT_TRUE(throws<TypeError>([&] { (void)ops::quantize(x, spec, call); },
+                                {"scale is bfloat16", "expected float32"}));
 }
 
 // labels: ops.transpose_quantized
@@ -266,19 +273,36 @@ TEST(TransposeQuantized, EqualsTheQuantizedTranspose) {
     }
   }
   const Tensor x = Tensor::zeros(context, {4, 32}, DType::float32);
-  EXPECT_THROW((void)ops::transpose_quantized(quantize_as(x, "mxfp8_e4m3_row")), ValueError);
+  EXPECT_TRUE(
+      throws<ValueError>([&] { (void)ops::transpose_quantized(quantize_as(x, "mxfp8_e4m3_row")); },
+                         {"e4m3 1x32", "quantize the transposed original"}));
 }
 
 // labels: ops.quantize
 TEST(Quantize, WrongOperandsAreRefused) {
   const ContextPtr context = poisoned_context();
   const QuantizeSpec spec = quantize_spec_from_scheme_name("tensor_e4m3");
-  EXPECT_THROW((void)ops::quantize(Tensor::zeros(context, {2, 2}, DType::int32), spec), TypeError);
-  EXPECT_THROW((void)ops::quantize(Tensor::zeros(context, {4}, DType::float32), spec), ValueError);
-  const QuantizedMatrix q = ops::quantize(Tensor::zeros(context, {2, 2}, DType::float32), spec);
-  EXPECT_THROW((void)ops::dequantize(q, DType::uint8), TypeError);
-  EXPECT_THROW((void)ops::quantization_stats(Tensor::zeros(context, {2, 3}, DType::float32), q),
-               ValueError);
+  const Tensor x = Tensor::zeros(context, {2, 2}, DType::float32);
+  EXPECT_TRUE(throws<TypeError>(
+      [&] {
+        (void)ops::quantize(Tensor::zeros(context, {2, 2}, DType::int32), spec);
+      },
+      {"x is int32", "cast it first"}));
+  EXPECT_TRUE(throws<ValueError>(
+      [&] { (void)ops::quantize(Tensor::zeros(context, {4}, DType::float32), spec); },
+      {"[4]", "[rows, cols]"}));
+  const QuantizedMatrix q = ops::quantize(x, spec);
+  EXPECT_TRUE(throws<TypeError>([&] { (void)ops::dequantize(q, DType::uint8); },
+                                {"output dtype uint8", "bfloat16"}));
+  EXPECT_TRUE(throws<ValueError>(
+      [&] {
+        (void)ops::quantization_stats(Tensor::zeros(context, {2, 3}, DType::float32), q);
+      },
+      {"[2, 3]", "[2, 2]", "that was quantized"}));
+  ops::QuantizeCall call;
+  call.rounding.offset = std::uint64_t{1} << 56;
+  EXPECT_TRUE(throws<ValueError>([&] { (void)ops::quantize(x, spec, call); },
+                                 {"offset 72057594037927936", "below 2^56"}));
 }
 
 // labels: ops.quantize base.Context

@@ -241,10 +241,20 @@ TEST(QLinearParams, MeaninglessDescriptionsAreRefused) {
   EXPECT_TRUE(refused([](QLinearParams& p) { p.g_params.stochastic = true; }, {"e2m1", "e5m2"}));
   EXPECT_TRUE(refused([](QLinearParams& p) { p.x_params.convention = BlockConvention::deepgemm; },
                       {"deepgemm", "tensor_current"}));
+  EXPECT_TRUE(refused([](QLinearParams& p) { p.w_params.rht = true; },
+                      {"mine: rht of w", "x and dy only"}));
   QLinearParams fp4 = *get_qlinear_params_from_recipe_name("nvfp4");
   fp4.x_params.stochastic = true;
   EXPECT_TRUE(
       throws<ValueError>([&] { validate_q_linear_params(fp4); }, {"stochastic", "only dy"}));
+  fp4 = *get_qlinear_params_from_recipe_name("nvfp4_2d");
+  for (QuantizerParams* other : {&fp4.x_params, &fp4.g_params}) {
+    const QuantizerParams line = *other;
+    *other = fp4.w_params;
+    EXPECT_TRUE(throws<ValueError>([&] { validate_q_linear_params(fp4); },
+                                   {"square blocks", "w (nvfp4_2d)"}));
+    *other = line;
+  }
 }
 
 // labels: register_recipe

@@ -64,7 +64,12 @@ std::shared_ptr<const QAttentionParams> make_unfused(const ConfigDict& descripti
 /// The format of a flash operand, which has one scale a head or none.
 std::string flash_format(const QuantizerParams& params, const char* key) {
   if (params.scaling == Scaling::none || params.scaling == Scaling::tensor_current) {
-    return params.format;
+    QuantizerParams plain;
+    plain.format = params.format;
+    plain.scaling = params.scaling;
+    if (params == plain) return params.format;
+    throw ValueError(fmt::format("{}: {} is {}, but flash attention reads format and scaling alone",
+                                 kSubject, key, params.repr()));
   }
   throw ValueError(fmt::format(
       "{}: {} has scaling {}, but flash attention takes none or tensor_current (one scale a head)",

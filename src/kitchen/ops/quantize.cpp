@@ -47,6 +47,11 @@ void require_per_slice(const char* name, const Tensor& values, std::int64_t slic
 void require_valid_call(const Tensor& x, const QuantizeSpec& spec, const QuantizeCall& call) {
   require_high_precision("quantize", x);
   validate(spec);
+  // The upper byte of that counter word is the usage.
+  if (call.rounding.offset >= std::uint64_t{1} << 56) {
+    throw ValueError("quantize: rounding offset " + std::to_string(call.rounding.offset) +
+                     ", expected below 2^56; take another seed");
+  }
   const std::int64_t slices = num_slices(x.shape());
   if (call.amax.defined()) require_per_slice("amax", call.amax, slices);
   if (!call.scale.defined()) return;

@@ -9,10 +9,15 @@ namespace kitchen {
 
 namespace {
 
-/// An operand of a scheme is quantized by one of its scalings, or left alone.
+/// An operand of a scheme is quantized by its scaling, rounded to nearest, or left alone.
 void require_scaling(const char* scheme, const char* operand, const QuantizerParams& params,
                      Scaling scaling) {
   validate_quantizer_params(params, fmt::format("{} attention quantizer: {}", scheme, operand));
+  if (params.rht || params.stochastic) {
+    throw ValueError(
+        fmt::format("{} attention quantizer: {} has {}, which is defined for linear layers only",
+                    scheme, operand, params.rht ? "rht" : "stochastic rounding"));
+  }
   if (params.scaling == scaling || params.scaling == Scaling::none) return;
   throw ValueError(fmt::format("{} attention quantizer: {} has scaling {}, expected {} or none",
                                scheme, operand, to_string(params.scaling), to_string(scaling)));

@@ -66,9 +66,33 @@ void validate_delayed(const QuantizerParams& params, const std::string& subject)
     throw ValueError(fmt::format("{}: algorithm is \"{}\", expected one of: max, most_recent",
                                  subject, params.algorithm));
   }
-  if (params.pow2 || params.eps != 0.0) {
-    throw ValueError(subject + ": pow2 and eps do not go with scaling tensor_delayed, whose scale comes "
-                     "from the history alone");
+}
+
+/// Refuses what this scaling would not read, since it would silently change nothing.
+void refuse_unread_settings(const QuantizerParams& params, const std::string& subject) {
+  const auto require = [&](bool is_read, const std::string& setting, const char* readers) {
+    if (is_read) return;
+    throw ValueError(fmt::format("{}: {} does not go with scaling {}, only with {}", subject,
+                                 setting, to_string(params.scaling), readers));
+  };
+  const QuantizerParams defaults;
+  const bool is_block = is_float_block(params.scaling);
+  const bool is_current =
+      is_block || params.scaling == Scaling::tensor_current || params.scaling == Scaling::row;
+  const bool is_delayed = params.scaling == Scaling::tensor_delayed;
+  const char* const current = "tensor_current, row, block1x128 and block128x128";
+  require(is_block || params.convention == defaults.convention,
+          "convention " + to_string(params.convention), "block1x128 and block128x128");
+  require(params.scaling == Scaling::mx32 || params.mx_scale == defaults.mx_scale,
+          "mx_scale " + to_string(params.mx_scale), "mx32");
+  require(is_current || params.pow2 == defaults.pow2, "pow2", current);
+  require(is_current || params.eps == defaults.eps, "eps", current);
+  require(is_delayed || params.window == defaults.window, "window", "tensor_delayed");
+  require(is_delayed || params.margin == defaults.margin, "margin", "tensor_delayed");
+  require(is_delayed || params.algorithm == defaults.algorithm, "algorithm", "tensor_delayed");
+  if (params.convention == BlockConvention::deepgemm && params.eps != defaults.eps) {
+    throw ValueError(subject + ": eps does not go with convention deepgemm, whose amax has a lower "
+                     "bound of its own, 1e-4");
   }
 }
 
@@ -142,15 +166,7 @@ void validate_quantizer_params(const QuantizerParams& params, const std::string&
     throw ValueError(
         fmt::format("{}: eps is {}, expected a finite number of at least 0", subject, params.eps));
   }
-  if (params.convention != BlockConvention::te && !is_float_block(params.scaling)) {
-    throw ValueError(fmt::format(
-        "{}: convention {} does not go with scaling {}, only with block1x128 and block128x128",
-        subject, to_string(params.convention), to_string(params.scaling)));
-  }
-  if (params.mx_scale != MxScaleRule::roundup && params.scaling != Scaling::mx32) {
-    throw ValueError(fmt::format("{}: mx_scale {} does not go with scaling {}, only with mx32",
-                                 subject, to_string(params.mx_scale), to_string(params.scaling)));
-  }
+  refuse_unread_settings(params, subject);
   if (params.stochastic && params.format != "e2m1") {
     throw ValueError(fmt::format("{}: stochastic rounding is defined for e2m1, not for {}", subject,
                                  params.format));

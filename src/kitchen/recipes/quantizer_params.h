@@ -67,8 +67,9 @@ inline bool operator!=(const QuantizerParams& a, const QuantizerParams& b) {
 const std::vector<std::string>& quantizer_formats();
 
 /// Checks one operand's description: known format, a scaling that fits it, non-negative eps,
-/// positive window. @param subject Names the operand in the message, such as "x". @throws
-/// ValueError.
+/// positive window, and no setting that its scaling does not read.
+/// @param subject Names the operand in the message, such as "x".
+/// @throws ValueError.
 void validate_quantizer_params(const QuantizerParams& params, const std::string& subject);
 
 }  // namespace kitchen
