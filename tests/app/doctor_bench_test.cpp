@@ -106,6 +106,39 @@ TEST(Bench, KernelsReportMedianSpreadAndRate) {
 }
 
 // labels: app.bench F01
+TEST(Bench, QuantizeTakesTurnsWithACopy) {
+  const TemporaryFile json("bench.json", "");
+  const ChildResult result =
+      run_program({"bench", "quantize", "--rows", "256", "--cols", "384", "--repeats", "3",
+                   "--num-threads", "2", "--json", json.path()});
+  ASSERT_TRUE(ends_with(result, 0, {}));
+  EXPECT_NE(result.out.find("of copy"), std::string::npos);
+  const nlohmann::json rows = read_json(json.path());
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_EQ(rows[0].at("name"), "copy");
+  EXPECT_EQ(rows[0].at("share_of_copy"), 1.0);
+  // By hand: elements · (2 + 2 + 1) and one scale; elements · (2 + 1 + 1) and scales of 1x128.
+  EXPECT_EQ(rows[1].at("bytes").get<double>(), 5.0 * 256 * 384 + 4);
+  EXPECT_EQ(rows[2].at("bytes").get<double>(), 4.0 * 256 * 384 + 4.0 * (256 * 3 + 384 * 2));
+  for (const nlohmann::json& row : rows) {
+    EXPECT_EQ(row.at("repeats"), 3);
+    EXPECT_GT(row.at("share_of_copy").get<double>(), 0.0);
+    EXPECT_GT(row.at("fastest_share_of_copy").get<double>(), 0.0);
+  }
+  EXPECT_TRUE(ends_with(run_program({"bench", "quantize", "--cols", "0"}), 2, {"--cols 0"}));
+}
+
+// labels: app.bench F01
+TEST(Timing, WorksTakeTurns) {
+  std::string order;
+  const auto timings =
+      analysis::measure_in_turns({[&] { order += 'a'; }, [&] { order += 'b'; }}, {1, 2});
+  EXPECT_EQ(order, "ababab");
+  ASSERT_EQ(timings.size(), 2u);
+  EXPECT_EQ(timings[1].seconds.size(), 2u);
+}
+
+// labels: app.bench F01
 TEST(Timing, MedianAndSpreadOfKnownTimes) {
   const analysis::Timing odd{{3.0, 1.0, 2.0}};
   EXPECT_EQ(odd.median(), 2.0);

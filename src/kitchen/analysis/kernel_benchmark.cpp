@@ -1,8 +1,8 @@
 #include "kitchen/analysis/kernel_benchmark.h"
 
+#include "kitchen/analysis/random_matrix.h"
 #include "kitchen/analysis/text_table.h"
 #include "kitchen/base/error.h"
-#include "kitchen/base/rng.h"
 #include "kitchen/ops/elementwise.h"
 #include "kitchen/ops/quantized_gemm.h"
 
@@ -17,18 +17,6 @@ namespace kitchen::analysis {
 namespace {
 
 constexpr double kGiga = 1e9;
-
-/// Values in [-1, 1) without repeating patterns that a predictor could learn.
-Tensor random_matrix(const ContextPtr& context, std::int64_t rows, std::int64_t cols,
-                     std::uint64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(rows * cols));
-  std::uint64_t state = splitmix64(seed);
-  for (float& value : values) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    value = static_cast<float>(static_cast<std::int32_t>(state >> 32)) * 0x1p-31f;
-  }
-  return Tensor::from_vector(context, {rows, cols}, values);
-}
 
 KernelRow row(const std::string& name, const std::string& shape, const char* unit, double work,
               Timing timing) {

@@ -29,20 +29,26 @@ double Timing::spread() const {
 }
 
 Timing measure(const std::function<void()>& work, const Repeats& repeats) {
+  return measure_in_turns({work}, repeats).front();
+}
+
+std::vector<Timing> measure_in_turns(const std::vector<std::function<void()>>& works,
+                                     const Repeats& repeats) {
   if (repeats.timed < 1 || repeats.warm_up < 0) {
     throw ValueError("measure: " + std::to_string(repeats.timed) + " repeats after " +
                      std::to_string(repeats.warm_up) +
                      " for warm-up, expected at least 1 after at least 0");
   }
-  for (int i = 0; i < repeats.warm_up; ++i) work();
-  Timing timing;
-  for (int i = 0; i < repeats.timed; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    timing.seconds.push_back(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  std::vector<Timing> timings(works.size());
+  for (int i = -repeats.warm_up; i < repeats.timed; ++i) {
+    for (std::size_t work = 0; work < works.size(); ++work) {
+      const auto start = std::chrono::steady_clock::now();
+      works[work]();
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+      if (i >= 0) timings[work].seconds.push_back(time.count());
+    }
   }
-  return timing;
+  return timings;
 }
 
 }  // namespace kitchen::analysis

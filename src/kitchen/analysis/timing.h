@@ -26,4 +26,10 @@ struct Repeats {
 /// @throws ValueError if fewer than 1 repeat is asked for, or a negative warm-up.
 Timing measure(const std::function<void()>& work, const Repeats& repeats);
 
+/// Times several pieces of work that are to be compared: in each repeat one after the other, so that
+/// a change of the machine's load meets all of them. One Timing a piece, in their order.
+/// @throws ValueError as measure.
+std::vector<Timing> measure_in_turns(const std::vector<std::function<void()>>& works,
+                                     const Repeats& repeats);
+
 }  // namespace kitchen::analysis

@@ -1,4 +1,5 @@
 #include "kitchen/analysis/kernel_benchmark.h"
+#include "kitchen/analysis/quantize_benchmark.h"
 #include "kitchen/analysis/train_benchmark.h"
 #include "kitchen/app/commands.h"
 #include "kitchen/app/device.h"
@@ -49,6 +50,12 @@ int bench_training(const TrainBenchFlags& flags) {
 int bench_codec(const KernelBenchFlags& flags) {
   const auto rows = analysis::benchmark_codec(make_context("cpu", flags.num_threads), flags.rows,
                                               flags.cols, flags.repeats);
+  return finish(to_text(rows), to_json(rows), flags.json);
+}
+
+int bench_quantize(const KernelBenchFlags& flags) {
+  const auto rows = analysis::benchmark_quantize(make_context("cpu", flags.num_threads), flags.rows,
+                                                 flags.cols, flags.repeats);
   return finish(to_text(rows), to_json(rows), flags.json);
 }
 
@@ -103,6 +110,11 @@ CLI::App* add_kernel_bench(CLI::App& bench, Action& action, const char* name, co
   return command;
 }
 
+void add_matrix_size(CLI::App& command, KernelBenchFlags& flags) {
+  command.add_option("--rows", flags.rows, "rows of the matrix")->capture_default_str();
+  command.add_option("--cols", flags.cols, "columns of the matrix")->capture_default_str();
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Action& action) {
@@ -114,8 +126,16 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App* codec_command = add_kernel_bench(
       *bench, action, "codec", "quantize and decode a float32 matrix, on one core by default",
       codec, &bench_codec);
-  codec_command->add_option("--rows", codec->rows, "rows of the matrix")->capture_default_str();
-  codec_command->add_option("--cols", codec->cols, "columns of the matrix")->capture_default_str();
+  add_matrix_size(*codec_command, *codec);
+
+  auto quantize = std::make_shared<KernelBenchFlags>();
+  quantize->num_threads = 0;
+  quantize->rows = quantize->cols = 4096;
+  quantize->repeats.timed = 21;
+  CLI::App* quantize_command = add_kernel_bench(
+      *bench, action, "quantize", "quantize a bfloat16 matrix, beside a copy of the same matrix",
+      quantize, &bench_quantize);
+  add_matrix_size(*quantize_command, *quantize);
 
   auto gemm = std::make_shared<KernelBenchFlags>();
   gemm->num_threads = 0;

@@ -65,6 +65,17 @@ ConstView view_or_none(const Tensor& x) {
   return x.defined() ? x.const_view() : ConstView();
 }
 
+/// Codes and scales of a matrix of `shape`, not yet written.
+QuantizedMatrix empty_result(const ContextPtr& context, const Shape& shape,
+                             const QuantizeSpec& spec) {
+  QuantizedMatrix result;
+  result.spec = spec;
+  result.codes = Tensor::empty(context, code_shape(spec, shape), code_dtype(spec.format));
+  result.scale_inv =
+      Tensor::empty(context, scale_shape(spec, result.codes.shape()), scale_dtype(spec));
+  return result;
+}
+
 }  // namespace
 
 double QuantizationStats::snr_db() const {
@@ -88,11 +99,7 @@ Tensor matrix_amax(const Tensor& x, const QuantizeSpec& spec) {
 QuantizedMatrix quantize(const Tensor& x, const QuantizeSpec& spec, const QuantizeCall& call) {
   const ContextPtr& context = common_context("quantize", {&x, &call.amax, &call.scale});
   require_valid_call(x, spec, call);
-  QuantizedMatrix result;
-  result.spec = spec;
-  result.codes = Tensor::empty(context, code_shape(spec, x.shape()), code_dtype(spec.format));
-  result.scale_inv =
-      Tensor::empty(context, scale_shape(spec, result.codes.shape()), scale_dtype(spec));
+  QuantizedMatrix result = empty_result(context, x.shape(), spec);
   if (spec.needs_matrix_amax()) {
     result.amax = call.amax.defined() ? call.amax : matrix_amax(x, spec);
   }
@@ -102,6 +109,33 @@ QuantizedMatrix quantize(const Tensor& x, const QuantizeSpec& spec, const Quanti
                                   contiguous_slices(result.codes),
                                   contiguous_slices(result.scale_inv), spec, call.rounding);
   return result;
+}
+
+QuantizedPair quantize_both(const Tensor& x, const QuantizeSpec& spec) {
+  const ContextPtr& context = common_context("quantize_both", {&x});
+  require_valid_call(x, spec, {});
+  if (spec.stochastic) {
+    throw ValueError("quantize_both: '" + to_string(spec) +
+                     "' rounds stochastically; quantize each copy with its own rounding stream");
+  }
+  const Tensor transpose = x.transpose(-2, -1);
+  if (spec.needs_matrix_amax() || context->backend().variants<QuantizeBothKernel>().empty()) {
+    QuantizeCall call;
+    QuantizedPair pair;
+    pair.rowwise = quantize(x, spec);
+    // A Hadamard transform makes the amax depend on the direction.
+    if (!spec.hadamard) call.amax = pair.rowwise.amax;
+    pair.columnwise = quantize(transpose, spec, call);
+    return pair;
+  }
+  QuantizedPair pair{empty_result(context, x.shape(), spec),
+                     empty_result(context, transpose.shape(), spec)};
+  Tensor copy;
+  context->launch<QuantizeBothKernel>(
+      "", matrix_view(x, &copy), contiguous_slices(pair.rowwise.codes),
+      contiguous_slices(pair.rowwise.scale_inv), contiguous_slices(pair.columnwise.codes),
+      contiguous_slices(pair.columnwise.scale_inv), spec);
+  return pair;
 }
 
 Tensor dequantize(const QuantizedMatrix& x, DType out_dtype) {

@@ -45,6 +45,15 @@ struct QuantizeKernel {
                       const RoundingStream& rounding);
 };
 
+/// Kernel: what QuantizeKernel makes of x [slices, rows, cols] and of its transpose, for specs that
+/// need no amax of the matrix and draw no random words. Optional: a backend without it makes the two
+/// copies one after the other.
+struct QuantizeBothKernel {
+  static constexpr const char* kName = "quantize_both";
+  using Fn = void (*)(const Stream&, ConstView x, View codes, View scale_inv, View transposed_codes,
+                      View transposed_scale_inv, const QuantizeSpec& spec);
+};
+
 /// Kernel: out [slices, rows, cols] contiguous, any high-precision dtype: code · scale_inv in fp32,
 /// one rounding.
 struct DequantizeKernel {
@@ -99,6 +108,18 @@ struct QuantizeCall {
 ///         ValueError on a rank below 2, a refused spec, or amax or scale of another size than
 ///         [slices].
 QuantizedMatrix quantize(const Tensor& x, const QuantizeSpec& spec, const QuantizeCall& call = {});
+
+/// The copies of one matrix for the products that reduce along its columns and along its rows.
+struct QuantizedPair {
+  QuantizedMatrix rowwise;
+  QuantizedMatrix columnwise;
+};
+
+/// quantize(x, spec) and quantize(x.transpose(-2, -1), spec), the same bytes, from one read of x
+/// where the backend can; otherwise one after the other, with one search for the amax.
+/// @throws ValueError for stochastic rounding, whose copies draw from streams of their own; what
+/// quantize throws.
+QuantizedPair quantize_both(const Tensor& x, const QuantizeSpec& spec);
 
 /// The amax that quantize(x, spec) would use: [slices] float32. For a max-reduction over ranks.
 Tensor matrix_amax(const Tensor& x, const QuantizeSpec& spec);

@@ -224,6 +224,7 @@ void quantization_stats(const Stream& /*stream*/, ConstView x, const ops::Quanti
 void register_quantize_kernels(Backend& backend) {
   backend.add<ops::MatrixAmaxKernel>("exact", &matrix_amax);
   backend.add<ops::QuantizeKernel>("exact", &quantize);
+  backend.add<ops::QuantizeBothKernel>("exact", &quantize_both);
   backend.add<ops::DequantizeKernel>("exact", &dequantize);
   backend.add<ops::TransposeQuantizedKernel>("exact", &transpose_quantized);
   backend.add<ops::QuantizationStatsKernel>("exact", &quantization_stats);

@@ -2,71 +2,19 @@
 
 #include "kitchen/base/rng.h"
 #include "kitchen/formats/codec.h"
+#include "kitchen/reference/bfloat16_encoder.h"
 #include "kitchen/reference/matrix_tile.h"
+#include "kitchen/reference/parallel.h"
+#include "kitchen/reference/quantize_tiles.h"
+#include "kitchen/reference/tiling.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace kitchen::reference {
 
 namespace {
-
-/// How a matrix is cut into tiles that fit the cache and hold whole blocks.
-struct Tiling {
-  std::int64_t rows;  ///< of a tile
-  std::int64_t cols;
-  std::int64_t num_rows;  ///< tiles down a slice
-  std::int64_t num_cols;
-  std::int64_t slices;
-
-  [[nodiscard]] std::int64_t size() const { return slices * num_rows * num_cols; }
-  [[nodiscard]] std::int64_t pitch() const {
-    return cols + 16;
-  }  // rows start in different cache sets
-};
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
-/// `unit` repeated to about `wanted`, at most what `extent` needs.
-std::int64_t fitted(std::int64_t extent, std::int64_t unit, std::int64_t wanted) {
-  const std::int64_t units = std::max<std::int64_t>(1, wanted / unit);
-  return std::max<std::int64_t>(
-             1, std::min(units, ceil_div(std::max<std::int64_t>(extent, 1), unit))) *
-         unit;
-}
-
-Tiling make_tiling(const ConstView& x, const QuantizeSpec& spec, std::int64_t cols) {
-  const std::int64_t rows = x.shape[1];
-  const bool free = spec.granularity.is_per_tensor();
-  std::int64_t unit_rows = free ? 1 : spec.granularity.rows;
-  std::int64_t unit_cols = free ? 1 : spec.granularity.cols;
-  if (unit_rows == 0) unit_rows = std::max<std::int64_t>(rows, 1);
-  if (unit_cols == 0) unit_cols = std::max<std::int64_t>(cols, 1);
-  if (spec.hadamard) unit_cols = ceil_div(unit_cols, 16) * 16;
-  const bool transposed = x.strides[2] != 1;
-  Tiling tiling{};
-  // A transposed matrix is read in runs of 32 elements, one cache line of bf16.
-  tiling.rows = fitted(rows, unit_rows, transposed ? 32 : 4);
-  tiling.cols = fitted(cols, unit_cols, transposed ? 512 : 1024);
-  tiling.num_rows = ceil_div(rows, tiling.rows);
-  tiling.num_cols = ceil_div(cols, tiling.cols);
-  tiling.slices = x.shape[0];
-  return tiling;
-}
-
-MatrixTile tile_at(const Tiling& tiling, std::int64_t index, std::int64_t rows, std::int64_t cols) {
-  MatrixTile tile;
-  const std::int64_t j = index % tiling.num_cols;
-  const std::int64_t i = index / tiling.num_cols % tiling.num_rows;
-  tile.slice = index / tiling.num_cols / tiling.num_rows;
-  tile.row = i * tiling.rows;
-  tile.col = j * tiling.cols;
-  tile.rows = std::min(tiling.rows, rows - tile.row);
-  tile.cols = std::min(tiling.cols, cols - tile.col);
-  return tile;
-}
 
 float* scratch_of_thread(std::int64_t size) {
   thread_local std::vector<float> scratch;
@@ -130,8 +78,15 @@ struct QuantizeJob {
   ops::RoundingStream rounding;
   Tiling tiling;
   EncodeRow encode;
+  EncodeBfloat16Row encode_bfloat16;  ///< nullptr unless x can be encoded as it lies in memory
   bool has_byte_scales;
 };
+
+EncodeBfloat16Row direct_encoder(const ConstView& x, const QuantizeSpec& spec) {
+  const bool is_direct = x.dtype == DType::bfloat16 && x.strides[2] == 1 &&
+                         spec.granularity.is_per_tensor() && !spec.hadamard && !spec.stochastic;
+  return is_direct ? bfloat16_row_encoder(spec.format) : nullptr;
+}
 
 formats::BlockScale scale_of_block(const QuantizeJob& job, std::int64_t slice, const Amax& amax) {
   if (job.scale.defined()) {
@@ -204,14 +159,30 @@ void encode_block(const QuantizeJob& job, const MatrixTile& block, const TileVal
   }
 }
 
-void quantize_tile(const QuantizeJob& job, const MatrixTile& tile) {
-  const TileValues values = load_transformed(job.x, job.spec, tile, job.tiling);
-  if (job.spec.granularity.is_per_tensor()) {
-    const auto* amax = static_cast<const float*>(job.matrix_amax.data);
-    const Amax whole{job.scale.defined() ? 0.0f : amax[tile.slice], false};
-    encode_block(job, tile, values, scale_of_block(job, tile.slice, whole).scale);
-    return;
+void encode_tile_directly(const QuantizeJob& job, const MatrixTile& tile, float scale) {
+  const auto* from = static_cast<const std::uint16_t*>(job.x.data) +
+                     tile.slice * job.x.strides[0] + tile.row * job.x.strides[1] + tile.col;
+  auto* to = static_cast<std::uint8_t*>(job.codes.data) + tile.slice * job.codes.strides[0] +
+             tile.row * job.codes.shape[2] + tile.col;
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    job.encode_bfloat16(from + r * job.x.strides[1], scale, to + r * job.codes.shape[2], tile.cols);
   }
+}
+
+void quantize_tile_of_tensor(const QuantizeJob& job, const MatrixTile& tile) {
+  const auto* amax = static_cast<const float*>(job.matrix_amax.data);
+  const Amax whole{job.scale.defined() ? 0.0f : amax[tile.slice], false};
+  const float scale = scale_of_block(job, tile.slice, whole).scale;
+  if (job.encode_bfloat16 != nullptr) {
+    encode_tile_directly(job, tile, scale);
+  } else {
+    encode_block(job, tile, load_transformed(job.x, job.spec, tile, job.tiling), scale);
+  }
+}
+
+void quantize_tile(const QuantizeJob& job, const MatrixTile& tile) {
+  if (job.spec.granularity.is_per_tensor()) return quantize_tile_of_tensor(job, tile);
+  const TileValues values = load_transformed(job.x, job.spec, tile, job.tiling);
   const std::int64_t rows = job.spec.granularity.rows == 0 ? tile.rows : job.spec.granularity.rows;
   const std::int64_t cols = job.spec.granularity.cols == 0 ? tile.cols : job.spec.granularity.cols;
   const std::int64_t first_col = tile.col / cols;
@@ -251,6 +222,12 @@ void store_scales_without_elements(const QuantizeJob& job) {
   }
 }
 
+ConstView transposed(ConstView x) {
+  std::swap(x.shape[1], x.shape[2]);
+  std::swap(x.strides[1], x.strides[2]);
+  return x;
+}
+
 }  // namespace
 
 float largest_of_dtype(DType dtype) {
@@ -279,6 +256,10 @@ void matrix_amax(const Stream& /*stream*/, ConstView x, View amax, const Quantiz
 void quantize(const Stream& /*stream*/, ConstView x, ConstView matrix_amax, ConstView scale,
               View codes, View scale_inv, const QuantizeSpec& spec,
               const ops::RoundingStream& rounding) {
+  if (fits_quantize_tiles(x, spec)) return quantize_tiles(x, {codes, scale_inv}, {}, spec);
+  if (fits_quantize_tiles(transposed(x), spec)) {
+    return quantize_tiles(transposed(x), {}, {codes, scale_inv}, spec);
+  }
   const QuantizeJob job{x,
                         matrix_amax,
                         scale,
@@ -288,6 +269,7 @@ void quantize(const Stream& /*stream*/, ConstView x, ConstView matrix_amax, Cons
                         rounding,
                         make_tiling(x, spec, codes.shape[2]),
                         row_encoder(spec.format),
+                        direct_encoder(x, spec),
                         spec.has_byte_scales()};
   store_scales_without_elements(job);
   const std::int64_t tiles = codes.numel() == 0 ? 0 : job.tiling.size();
@@ -295,6 +277,15 @@ void quantize(const Stream& /*stream*/, ConstView x, ConstView matrix_amax, Cons
   for (std::int64_t index = 0; index < tiles; ++index) {
     quantize_tile(job, tile_at(job.tiling, index, codes.shape[1], codes.shape[2]));
   }
+}
+
+void quantize_both(const Stream& stream, ConstView x, View codes, View scale_inv,
+                   View transposed_codes, View transposed_scale_inv, const QuantizeSpec& spec) {
+  if (fits_quantize_tiles(x, spec)) {
+    return quantize_tiles(x, {codes, scale_inv}, {transposed_codes, transposed_scale_inv}, spec);
+  }
+  quantize(stream, x, {}, {}, codes, scale_inv, spec, {});
+  quantize(stream, transposed(x), {}, {}, transposed_codes, transposed_scale_inv, spec, {});
 }
 
 }  // namespace kitchen::reference

@@ -10,6 +10,9 @@ void matrix_amax(const Stream& stream, ConstView x, View amax, const QuantizeSpe
 void quantize(const Stream& stream, ConstView x, ConstView matrix_amax, ConstView scale, View codes,
               View scale_inv, const QuantizeSpec& spec, const ops::RoundingStream& rounding);
 
+void quantize_both(const Stream& stream, ConstView x, View codes, View scale_inv,
+                   View transposed_codes, View transposed_scale_inv, const QuantizeSpec& spec);
+
 void dequantize(const Stream& stream, const ops::QuantizedView& x, View out);
 
 void transpose_quantized(const Stream& stream, const ops::QuantizedView& x, View codes,
