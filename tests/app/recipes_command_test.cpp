@@ -47,6 +47,20 @@ TEST(RecipesList, ShowsNumbersNamesAndEvidenceOfAllTables) {
 }
 
 // labels: app.recipes D13
+TEST(RecipesExplain, TellsNativeHardwareByProductWhereItDiffers) {
+  const std::string equal = run_program({"recipes", "explain", "fp8_cs"}).out;
+  EXPECT_TRUE(has_line(equal, "native on +fp8 tensor cores"));
+  EXPECT_FALSE(has_line(equal, "fprop: "));
+  const std::string last_bf16 = run_program({"recipes", "explain", "fp8_cs_bf16_wgrad"}).out;
+  EXPECT_TRUE(has_line(last_bf16, "native on +fprop: fp8 tensor cores"));
+  EXPECT_TRUE(has_line(last_bf16, "dgrad: fp8 tensor cores"));
+  EXPECT_TRUE(has_line(last_bf16, "wgrad: any GPU with bf16"));
+  const std::string int8 = run_program({"recipes", "explain", "int8_row"}).out;
+  EXPECT_TRUE(has_line(int8, "native on +fprop: int8 tensor cores"));
+  EXPECT_TRUE(has_line(int8, "dgrad: any GPU with bf16"));
+}
+
+// labels: app.recipes D13
 TEST(RecipesExplain, TellsOperandsBitsHardwareAndDtypes) {
   const ChildResult fp8 = run_program({"recipes", "explain", "2"});
   EXPECT_EQ(fp8.status, 0);

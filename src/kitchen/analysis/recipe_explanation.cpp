@@ -56,6 +56,25 @@ std::string product_text(const MatmulParams& matmul) {
 
 constexpr const char* kOnTheCpu = "  on the CPU   always decoded to float32 and multiplied there\n";
 
+std::string native_product(const MatmulParams& matmul, const QuantizerParams& left,
+                           const QuantizerParams& right) {
+  if (!matmul.quantized) return native_hardware(QuantizerParams(), MatmulBackend::automatic);
+  const std::string first = native_hardware(left, matmul.backend);
+  const std::string second = native_hardware(right, matmul.backend);
+  return first == second ? first : first + " for one operand, " + second + " for the other";
+}
+
+/// One line, or one a product where they differ.
+std::string native_text(const QLinearParams& params) {
+  const std::string fprop = native_product(params.mm_fprop, params.x_params, params.w_params);
+  const std::string dgrad = native_product(params.mm_dgrad, params.g_params, params.w_params);
+  const std::string wgrad = native_product(params.mm_wgrad, params.g_params, params.x_params);
+  if (fprop == dgrad && fprop == wgrad) return fmt::format("  native on    {}\n", fprop);
+  return fmt::format(
+      "  native on    fprop: {}\n               dgrad: {}\n               wgrad: {}\n", fprop,
+      dgrad, wgrad);
+}
+
 /// D13: what is kept in which dtype, and what is computed in which.
 std::string dtype_table(const QLinearParams& params) {
   const auto codes = [](const MatmulParams& matmul, const QuantizerParams& operand) {
@@ -145,9 +164,7 @@ std::string explain(const QLinearParams& params) {
   text += fmt::format(
       "  fprop y = x w^T     {}\n  dgrad dx = dy w     {}\n  wgrad dw = dy^T x   {}\n",
       product_text(params.mm_fprop), product_text(params.mm_dgrad), product_text(params.mm_wgrad));
-  text += fmt::format("  native on    {}\n{}",
-                      native_hardware(params.x_params, params.mm_fprop.backend), kOnTheCpu);
-  return text + dtype_table(params);
+  return text + native_text(params) + kOnTheCpu + dtype_table(params);
 }
 
 std::string explain(const QAttentionParams& params) {
