@@ -134,9 +134,9 @@ TEST_F(RecipesCompare, RunsWithOtherSettingsAreRefusedBeforeAnyWork) {
 // labels: app.recipes_compare R03
 TEST_F(RecipesCompare, AnInterruptedComparisonGoesOnAndEqualsAWholeOne) {
   const Words slow =
-      with_value(compare({"--recipes", "bf16,fp8_cs", "--seeds", "3"}), "--train-iters", "1000");
+      with_value(compare({"--recipes", "bf16,fp8_cs", "--seeds", "3"}), "--train-iters", "400");
   ChildProcess child(program(slow));
-  ASSERT_TRUE(child.wait_for_output("step    3/1000", 30.0));
+  ASSERT_TRUE(child.wait_for_output("step   3/400", 30.0));
   child.send_signal(SIGINT);
   const ChildResult stopped = child.finish();
   ASSERT_TRUE(ends_with(stopped, 130, {}));
@@ -147,7 +147,7 @@ TEST_F(RecipesCompare, AnInterruptedComparisonGoesOnAndEqualsAWholeOne) {
   EXPECT_NE(whole.out.find("resumed    at step"), std::string::npos) << whole.out;
   const Words alone = tiny_training(path("text.txt"), path("alone")) +
                       Words{"--kitchen-recipe-name", "bf16", "--seed", "3"};
-  ASSERT_TRUE(ends_with(run_program(with_value(alone, "--train-iters", "1000")), 0, {}));
+  ASSERT_TRUE(ends_with(run_program(with_value(alone, "--train-iters", "400")), 0, {}));
   EXPECT_EQ(metrics_of(out() + "/bf16-seed3"), metrics_of(path("alone")));
 }
 
