@@ -17,7 +17,7 @@
 /// Measured see the benchmark of tools/gpu_test (written by the run, never typed here)
 /// Next     Row and column copies from one read.
 
-#include "cuda/base/stream_scratch.h"
+#include "cuda/base/launch.h"
 #include "cuda/quantize/encode_pack.cuh"
 #include "cuda/quantize/quantize_fast.cuh"
 
@@ -31,7 +31,6 @@ constexpr int kParts = kThreads / kTileLines;
 constexpr int kPartDepth = kTileDepth / kParts;
 constexpr int kSegments = kPartDepth / kSegment;
 constexpr int kPerTensor = 0;  // in place of the elements of a line
-constexpr int kWhole = -1;     // a line is a whole column, its amax known
 static_assert(kPartDepth == 32, "a part is one line of 32 elements or two of 16");
 
 /// The matrix as lines: `depth` elements each, neighbours in memory across the lines.
@@ -40,7 +39,6 @@ struct Lines {
   std::int64_t slices, count, depth;
   std::int64_t slice_stride, pitch;  ///< of x, in elements
   std::int64_t scale_stride_line, scale_stride_along;
-  const unsigned* whole_amax;  ///< [slices, count], bits, where a line is a whole column
   bool along;  ///< codes of a line are neighbours, too; else those of neighbouring lines
 };
 
@@ -94,8 +92,6 @@ __device__ void store_scale(const BlockJob& job, const Lines& lines, std::int64_
                             std::int64_t line, std::int64_t at, const formats::BlockScale& scale) {
   if constexpr (kLine == kPerTensor) {
     if (line == 0 && at == 0) put_scale(job, slice, scale);
-  } else if constexpr (kLine == kWhole) {
-    if (at == 0) put_scale(job, slice * lines.count + line, scale);
   } else if (at % kLine == 0) {
     put_scale(job, slice * job.scale_rows * job.scale_cols + line * lines.scale_stride_line +
                        at / kLine * lines.scale_stride_along, scale);
@@ -132,7 +128,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < kSegments; ++i) {
 #pragma unroll
     for (int c = 0; c < kSegment; ++c) v[i][c] = tile_values[own_at + i * kSegment + c][own_line];
-    if (kLine > 0) add_values(amax[i], v[i]);
+    if (kLine != kPerTensor) add_values(amax[i], v[i]);
   }
   share_amax<kLine>(amax);
   const std::int64_t line = tile.line + own_line;
@@ -140,7 +136,6 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < kSegments; ++i) {
     const std::int64_t at = tile.at + own_at + i * kSegment;
     if (line >= lines.count || at >= lines.depth) continue;
-    if (kLine == kWhole) amax[i].number = lines.whole_amax[tile.slice * lines.count + line];
     const formats::BlockScale scale = scale_of(job, tile.slice, amax[i]);
     store_scale<kLine>(job, lines, tile.slice, line, at, scale);
     const uint2 low = encode_pack(format, v[i], scale.scale);
@@ -163,69 +158,13 @@ __global__ void __launch_bounds__(kThreads)
   store_across(job, lines, tile, tile_codes);
 }
 
-/// The largest |x| of whole columns: a block takes 64 columns and kDeepRows rows of them.
-constexpr int kDeepRows = 1024;
-
-__global__ void __launch_bounds__(kThreads)
-    column_amax_kernel(const __grid_constant__ Lines lines, unsigned* result) {
-  constexpr int kPacksWide = kTileLines / kPack;
-  __shared__ unsigned of_warps[kThreads / 32][kTileLines];
-  const std::int64_t first = std::int64_t{blockIdx.x} * kTileLines;
-  const std::int64_t slice = blockIdx.z;
-  const int own = static_cast<int>(threadIdx.x) % kPacksWide * kPack;
-  AmaxBits amax[kPack];
-  const std::int64_t end = min(lines.depth, (std::int64_t{blockIdx.y} + 1) * kDeepRows);
-  for (std::int64_t at = std::int64_t{blockIdx.y} * kDeepRows + threadIdx.x / kPacksWide;
-       at < end && first + own < lines.count; at += kThreads / kPacksWide) {
-    float pack[kPack];
-    load_pack(lines.x, slice * lines.slice_stride + at * lines.pitch + first + own, pack);
-#pragma unroll
-    for (int i = 0; i < kPack; ++i) amax[i].add(pack[i]);
-  }
-#pragma unroll
-  for (int i = 0; i < kPack; ++i) {
-    unsigned largest = amax[i].number;
-    for (int step = kPacksWide; step < 32; step *= 2) {
-      largest = max(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, step));
-    }
-    of_warps[threadIdx.x / 32][own + i] = largest;
-  }
-  __syncthreads();  // the maxima of all warps are there
-  if (threadIdx.x >= kTileLines || first + threadIdx.x >= lines.count) return;
-  unsigned largest = 0;
-  for (const auto& of_warp : of_warps) largest = max(largest, of_warp[threadIdx.x]);
-  atomicMax(result + slice * lines.count + first + threadIdx.x, largest);
-}
-
-void column_amax(const Stream& stream, const Lines& lines, unsigned* result) {
-  const std::int64_t bytes = lines.slices * lines.count * std::int64_t{sizeof(unsigned)};
-  KITCHEN_CUDA_CHECK(
-      cudaMemsetAsync(result, 0, static_cast<std::size_t>(bytes), native(stream)));
-  const dim3 grid(static_cast<unsigned>(ceil_div(lines.count, kTileLines)),
-                  static_cast<unsigned>(ceil_div(lines.depth, kDeepRows)),
-                  static_cast<unsigned>(lines.slices));
-  column_amax_kernel<<<grid, kThreads, 0, native(stream)>>>(lines, result);
-  KITCHEN_CUDA_CHECK(cudaGetLastError());
-}
-
 /// The lines of the job: its rows where the source is transposed, else its columns.
 Lines lines_of(const BlockJob& job) {
   const MatrixSource& m = job.source;
   if (m.is_transposed()) {
-    return {m.x, m.slices, m.rows, m.cols, m.strides[0], m.strides[2], job.scale_cols, 1,
-            nullptr, true};
+    return {m.x, m.slices, m.rows, m.cols, m.strides[0], m.strides[2], job.scale_cols, 1, true};
   }
-  return {m.x, m.slices, m.cols, m.rows, m.strides[0], m.strides[1], 1, job.scale_cols,
-          nullptr, false};
-}
-
-/// A NaN in a whole column is not told; scales in fp32 of formats that have it do not ask.
-bool is_whole_column(const BlockJob& job) {
-  const MatrixSource& m = job.source;
-  constexpr std::int64_t kMaxGrid = 65535;
-  return !m.is_transposed() && job.block_cols == 1 && job.block_rows >= m.rows &&
-         job.block_rows > 128 && !job.is_per_tensor && !job.has_byte_scales &&
-         !job.format.is_integer() && m.slices <= kMaxGrid && m.rows <= kMaxGrid * kDeepRows;
+  return {m.x, m.slices, m.cols, m.rows, m.strides[0], m.strides[1], 1, job.scale_cols, false};
 }
 
 bool fits(const BlockJob& job, const Lines& lines) {
@@ -236,7 +175,7 @@ bool fits(const BlockJob& job, const Lines& lines) {
                          (transposed ? job.block_rows : job.block_cols) == 1;
   const bool has_neighbours = (transposed ? m.strides[1] : m.strides[2]) == 1;
   const std::int64_t group = lines.along ? kPack : kSegment;
-  return has_neighbours && (has_lines || is_whole_column(job) || (job.is_per_tensor && transposed)) &&
+  return has_neighbours && (has_lines || (job.is_per_tensor && transposed)) &&
          lines.count % group == 0 && lines.depth % kSegment == 0 && lines.pitch % kPack == 0 &&
          lines.slice_stride % kPack == 0 && !m.hadamard && !job.stochastic && !job.repeats_scale &&
          is_aligned16(m.x.data) && is_aligned16(job.codes);
@@ -253,22 +192,14 @@ void launch(const Stream& stream, const BlockJob& job, const Lines& lines, const
   const std::int64_t line = lines.along ? job.block_cols : job.block_rows;
   if (line == 16) return start(&quantize_columns_kernel<Format, 16>);
   if (line == 32) return start(&quantize_columns_kernel<Format, 32>);
-  if (line == 128) return start(&quantize_columns_kernel<Format, 128>);
-  start(&quantize_columns_kernel<Format, kWhole>);
+  start(&quantize_columns_kernel<Format, 128>);
 }
 
 }  // namespace
 
 bool quantize_columns(const Stream& stream, const BlockJob& job) {
-  Lines lines = lines_of(job);
+  const Lines lines = lines_of(job);
   if (!fits(job, lines)) return false;
-  const bool is_whole = is_whole_column(job);
-  const StreamScratch whole_amax(
-      stream, is_whole ? lines.slices * lines.count * std::int64_t{sizeof(unsigned)} : 0);
-  if (is_whole) {
-    lines.whole_amax = whole_amax.as<unsigned>();
-    column_amax(stream, lines, whole_amax.as<unsigned>());
-  }
   with_format(job.format, [&](auto format) { launch(stream, job, lines, format); });
   KITCHEN_CUDA_CHECK(cudaGetLastError());
   return true;
