@@ -1,8 +1,8 @@
 /// @file   cuda/delayed_scaling/delayed_scaling.cu
 /// @brief  One thread keeps the amax history of a per-tensor scale on the device.
 ///
-/// Idea     A history has a few to a thousand entries and is read once a step: what counts is that no value visits the
-///          host, so that the launch queue never waits.
+/// Idea     A history has a few to a thousand entries and is read once a step: what counts is that
+///          no value visits the host, so that the launch queue never waits.
 /// Picture  history [h0 h1 .. hn] ─ max ─> scale;  then [0 h2 .. hn h0]
 /// Needs    Dense float32.
 /// Roofline A few kilobytes: the time is that of a launch.

@@ -4,7 +4,8 @@ namespace kitchen::cuda {
 
 namespace {
 
-constexpr std::int64_t kUnlimited = std::int64_t{1} << 40;  // beyond every sequence, far from overflow
+// Beyond every sequence, far from overflow.
+constexpr std::int64_t kUnlimited = std::int64_t{1} << 40;
 
 std::vector<Segment> segments_of(const ConstView& q, const ConstView& k,
                                  const ops::FlashAttentionOptions& options) {

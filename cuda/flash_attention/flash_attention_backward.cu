@@ -1,16 +1,17 @@
 /// @file   cuda/flash_attention/flash_attention_backward.cu
-/// @brief  Probabilities come again from log-sum-exp: one kernel for dq by queries, one for dk and dv by keys.
+/// @brief  Probabilities come again from log-sum-exp: one kernel for dq by queries, one for dk and
+/// dv by keys.
 ///
-/// Idea     Each kernel owns the rows that it sums, so that no atomics are needed and a run gives the same bits as the
-///          next; the price is that scores are made twice.
+/// Idea     Each kernel owns the rows that it sums, so that no atomics are needed and a run gives
+///          the same bits as the next; the price is that scores are made twice.
 /// Picture  dq:     block = 32 queries, passes the keys:     dS = p·(dO·Vᵀ - delta),  dq += dS·K
 ///          dk, dv: block = 32 keys, passes heads, queries:  dv += pᵀ·dO,  dk += dSᵀ·Q
 ///          delta:  8 threads a row: Σ dO·O
-/// Needs    Head size up to 256. Block = 256 threads, 4 tiles of fp32 in shared memory (129 KiB at head size 256: not on
-///          compute capability 8.6 and 8.9).
+/// Needs    Head size up to 256. Block = 256 threads, 4 tiles of fp32 in shared memory (129 KiB at
+///          head size 256: not on compute capability 8.6 and 8.9).
 /// Roofline 14·sq·sk·d FLOP in fp32 on the ordinary cores, half of it under a causal mask.
 /// Expect   5 to 10 % of the fp32 peak, as the forward.
-/// Measured see the benchmark of tools/gpu_test (written by the run, never typed here)
+/// Measured see the contract run of tools/gpu_test (written by the run, never typed here)
 /// Next     The tensor cores, scores made once.
 
 #include "cuda/base/lanes.cuh"

@@ -1,14 +1,16 @@
 /// @file   cuda/flash_attention/flash_attention_forward.cu
 /// @brief  A block carries 32 queries of one head past the keys with a running maximum and sum.
 ///
-/// Idea     The scores of a tile live in registers and shared memory only: when a larger maximum appears, sum and
-///          output so far are scaled down, so that no row of scores is ever whole.
-/// Picture  Q tile (32, d) stays;  for each K, V tile (32, d):  S = Q·Kᵀ ─> m, p = e^(S - m) ─> O = O·e^(m' - m) + p·V
+/// Idea     The scores of a tile live in registers and shared memory only: when a larger maximum
+///          appears, sum and output so far are scaled down, so that no row of scores is ever whole.
+/// Picture  Q tile (32, d) stays;  for each K, V tile (32, d):
+///          S = Q·Kᵀ ─> m, p = e^(S - m) ─> O = O·e^(m' - m) + p·V
 ///          8 threads share a query: 4 scores and d/8 outputs each
-/// Needs    Head size up to 256. Block = 256 threads, 3 tiles of fp32 in shared memory (97 KiB at head size 256).
+/// Needs    Head size up to 256. Block = 256 threads, 3 tiles of fp32 in shared memory (97 KiB at
+///          head size 256).
 /// Roofline 4·sq·sk·d FLOP in fp32 on the ordinary cores, half of it under a causal mask.
 /// Expect   5 to 10 % of the fp32 peak: 1.25 shared-memory reads a multiply-add.
-/// Measured see the benchmark of tools/gpu_test (written by the run, never typed here)
+/// Measured see the contract run of tools/gpu_test (written by the run, never typed here)
 /// Next     The tensor cores, with scores kept in the registers of their mma tiles.
 
 #include "cuda/flash_attention/attention_tiles.cuh"
@@ -117,7 +119,8 @@ __global__ void __launch_bounds__(kThreads)
   for (int j = 0; j < kWidth / kLanes; ++j) {
     const int col = lane + kLanes * j;
     // Without a visible key not the accumulator: it may hold 0 · NaN of keys of the tile.
-    if (col < f.d) store_element(out, at + col, running.sum == 0.0f ? 0.0f : output[j] / running.sum);
+    const float value = running.sum == 0.0f ? 0.0f : output[j] / running.sum;
+    if (col < f.d) store_element(out, at + col, value);
   }
   if (lane > 0) return;
   float* lse = f.lse + (batch * gridDim.y + head) * f.queries + s.q_begin + query;

@@ -1,8 +1,8 @@
 /// @file   cuda/quantize/quantization_stats.cu
 /// @brief  One thread compares one row with its quantized form; the host adds the rows.
 ///
-/// Idea     The sums are fp64 in the order of the contract, which leaves one chain of additions a row: the rows are the
-///          parallelism. A monitor calls this once in many steps.
+/// Idea     The sums are fp64 in the order of the contract, which leaves one chain of additions a
+///          row: the rows are the parallelism. A monitor calls this once in many steps.
 /// Picture  thread r: Σ_c x², Σ_c (x - code·scale)², counters ─> sums of row r ─ copy ─> host: Σ_r
 /// Needs    Nothing: any strides. Waits for the stream.
 /// Roofline reads 3 B and adds 2 fp64 numbers an element.

@@ -53,23 +53,9 @@ __device__ Block block_at(const BlockJob& job, std::int64_t index) {
   return block;
 }
 
-/// The largest over the team; for a whole block through shared memory.
+/// The largest over the team.
 __device__ AmaxBits reduce_team(AmaxBits amax, int team) {
-  if (team <= 32) return reduce_lanes(amax, team);
-  __shared__ unsigned numbers[kThreads / 32];
-  __shared__ unsigned anys[kThreads / 32];
-  amax = reduce_lanes(amax, 32);
-  __syncthreads();  // the values of the former block have been read
-  if (threadIdx.x % 32 == 0) {
-    numbers[threadIdx.x / 32] = amax.number;
-    anys[threadIdx.x / 32] = amax.any;
-  }
-  __syncthreads();
-  for (int warp = 0; warp < kThreads / 32; ++warp) {
-    amax.number = max(amax.number, numbers[warp]);
-    amax.any = max(amax.any, anys[warp]);
-  }
-  return amax;
+  return team <= 32 ? reduce_lanes(amax, team) : reduce_block(amax);
 }
 
 /// By one thread of the team, on as many rows as repeat the scale.
@@ -246,7 +232,9 @@ void quantize(const Stream& stream, ConstView x, ConstView matrix_amax, ConstVie
     KITCHEN_CUDA_CHECK(cudaGetLastError());
     return;
   }
-  if (quantize_lines(stream, job) || quantize_columns(stream, job)) return;
+  if (quantize_lines(stream, job) || quantize_columns(stream, job) || quantize_tiles(stream, job)) {
+    return;
+  }
   const std::int64_t blocks = job.source.slices * job.blocks_down * job.blocks_across;
   with_format(spec.format, [&](auto format) {
     quantize_blocks_kernel<<<blocks_for(blocks, kThreads / job.team), kThreads, 0,

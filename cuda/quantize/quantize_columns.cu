@@ -1,14 +1,17 @@
 /// @file   cuda/quantize/quantize_columns.cu
-/// @brief  Lines that run down the columns of memory: a tile is read along memory, and each thread encodes 32 of a column.
+/// @brief  Lines that run down the columns of memory: a tile is read along memory, and each thread
+/// encodes 32 of a column.
 ///
-/// Idea     Two jobs are the same work: the rows of a transposed matrix (the columnwise copy), and blocks of 32 x 1 or
-///          128 x 1. Reads want the one direction, the maximum the other; shared memory turns the tile once, and no
-///          thread reads the source again. Only the place of codes and scales differs.
-/// Picture  memory (128 along the lines) x (64 lines) ─> tile[128][64] ─> thread (line, part): 32 values of one line
-///          └── 16 B a thread, across the lines ──┘           └── max, over 4 parts for lines of 128 ──> 32 codes
-///          transposed: 2 x 16 B along the line;  else: through shared memory, 2 x 16 B across the lines
-/// Needs    A pitch of whole packs, x and codes on 16 bytes, lines of 16, 32, 128 elements or one scale for all.
-///          Block = 256 threads, 40 KiB of shared memory.
+/// Idea     Two jobs are the same work: the rows of a transposed matrix (the columnwise copy), and
+///          blocks of 32 x 1 or 128 x 1. Reads want the one direction, the maximum the other;
+///          shared memory turns the tile once, and no thread reads the source again. Only the place
+///          of codes and scales differs.
+/// Picture  memory (128 along the lines) x (64 lines) ─> tile[128][64] ─> thread (line, part)
+///          └── 16 B a thread, across the lines ──┘      32 values ─ max ─> 32 codes
+///          codes: 2 x 16 B along the line if transposed, else across the lines by a second tile
+///          lines of 128: the maximum is that of 4 parts
+/// Needs    A pitch of whole packs, x and codes on 16 bytes, lines of 16, 32, 128 elements or one
+///          scale for all. Block = 256 threads, 40 KiB of shared memory.
 /// Roofline reads 2 B (bfloat16), writes 1 B and the scales: 3.03 B for 1x128. Memory-bound.
 /// Expect   >= 70 % of the measured copy bandwidth from 2^24 elements on.
 /// Measured see the benchmark of tools/gpu_test (written by the run, never typed here)

@@ -1,11 +1,14 @@
 /// @file   cuda/quantize/quantize_lines.cu
-/// @brief  Lines of 16, 32 or 128 columns, or one scale for all, of a dense matrix: 8 values a thread, read once.
+/// @brief  Lines of 16, 32 or 128 columns, or one scale for all, of a dense matrix: 8 values a
+/// thread, read once.
 ///
-/// Idea     In a dense matrix whose rows are whole lines, the place of a pack of 8 is one number, and so is that of its
-///          line's scale: no rows and columns are needed. Four packs a thread are on their way at once.
+/// Idea     In a dense matrix whose rows are whole lines, the place of a pack of 8 is one number,
+///          and so is that of its line's scale: no rows and columns are needed. Four packs a thread
+///          are on their way at once.
 /// Picture  1x128:  lane 0 [x0..x7]  lane 1 [x8..x15]  ...  lane 15 [x120..x127]
-///                  └─ max of 8 ─ xor-shuffle 8, 4, 2, 1 ─> amax in all 16 lanes ─> 8 codes each, 16 B in, 8 B out
-/// Needs    Dense rows of whole lines, x on 16 bytes, codes on 8; no transform, no random rounding. Block = 256 threads.
+///                  └─ max of 8 ─ xor-shuffle 8, 4, 2, 1 ─> amax in all 16 lanes ─> 8 codes each
+/// Needs    Dense rows of whole lines, x on 16 bytes, codes on 8; no transform, no random rounding.
+///          Block = 256 threads.
 /// Roofline reads 2 B (bfloat16), writes 1 B and the scales: 3.03 B for 1x128. Memory-bound.
 /// Expect   >= 85 % of the measured copy bandwidth from 2^24 elements on.
 /// Measured see the benchmark of tools/gpu_test (written by the run, never typed here)
@@ -45,7 +48,8 @@ __global__ void __launch_bounds__(kThreads)
       amax = reduce_lanes(amax, lines.lanes);
     }
     if (pack >= lines.packs) continue;
-    const std::int64_t slice = lines.packs == lines.packs_of_slice ? 0 : pack / lines.packs_of_slice;
+    const bool is_single = lines.packs == lines.packs_of_slice;
+    const std::int64_t slice = is_single ? 0 : pack / lines.packs_of_slice;
     const formats::BlockScale scale = scale_of(job, slice, amax);
     if (job.is_per_tensor) {
       if (pack == slice * lines.packs_of_slice) put_scale(job, slice, scale);

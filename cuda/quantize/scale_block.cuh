@@ -2,6 +2,7 @@
 
 #include "kitchen/formats/scale_rule.h"
 
+#include "cuda/base/launch.h"
 #include "cuda/quantize/quantize_job.cuh"
 
 #include <cstdint>
@@ -27,6 +28,17 @@ struct BlockJob {
   bool is_per_tensor, has_byte_scales, repeats_scale, stochastic;
   int team;  ///< threads that share a block: a power of two up to 32, or kThreads
 };
+
+/// The largest over all threads of a block of kThreads, valid in each.
+__device__ inline AmaxBits reduce_block(AmaxBits amax) {
+  __shared__ AmaxBits of_warps[kThreads / 32];
+  amax = reduce_lanes(amax, 32);
+  __syncthreads();  // the values of a former call have been read
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = amax;
+  __syncthreads();
+  for (const AmaxBits& of_warp : of_warps) amax.merge(of_warp);
+  return amax;
+}
 
 __device__ inline formats::BlockScale scale_of(const BlockJob& job, std::int64_t slice,
                                                const AmaxBits& amax) {

@@ -1,13 +1,14 @@
 /// @file   cuda/rotary/rotary.cu
 /// @brief  One block rotates all heads of one position: its angles are made once.
 ///
-/// Idea     The fp64 sine and cosine cost far more than the rotation, so that the block keeps them in shared memory
-///          for all batch indices and heads.
-/// Picture  position s ─> angles (r/2) in shared memory;  thread: (a, b) at (i, i + r/2) ─> (a·cos - b·sin, b·cos + a·sin)
+/// Idea     The fp64 sine and cosine cost far more than the rotation, so that the block keeps them
+///          in shared memory for all batch indices and heads.
+/// Picture  position s ─> angles (r/2) in shared memory
+///          thread: (a, b) at (i, i + r/2) ─> (a·cos - b·sin, b·cos + a·sin)
 /// Needs    Unit stride in d. Block = 256 threads, r/2 pairs of fp32 in shared memory.
 /// Roofline reads 2 B and writes 2 B an element (bfloat16), and s·r/2 sines in fp64.
 /// Expect   >= 30 % of the measured copy bandwidth from 8 heads on.
-/// Measured see the benchmark of tools/gpu_test (written by the run, never typed here)
+/// Measured see the contract run of tools/gpu_test (written by the run, never typed here)
 /// Next     Angles of all positions in a table that layers share.
 
 #include "kitchen/ops/rotary.h"
