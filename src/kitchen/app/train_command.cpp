@@ -3,6 +3,11 @@
 #include "kitchen/app/exit_status.h"
 #include "kitchen/app/setting_flags.h"
 #include "kitchen/base/error.h"
+#include "kitchen/base/rank_state.h"
+#include "kitchen/parallel/process_group_collection.h"
+#include "kitchen/parallel/run_ranks.h"
+#include "kitchen/train/model_factory.h"
+#include "kitchen/train/parallel_settings.h"
 #include "kitchen/train/progress.h"
 #include "kitchen/train/trainer.h"
 
@@ -26,13 +31,37 @@ train::RunEnd run_to_end(train::Trainer& trainer) {
   }
 }
 
+/// Every rank trains on a thread of its own; how it ended for rank 0.
+train::RunEnd train_on_threads(const train::TrainSettings& settings,
+                               const train::TrainerOutput& output) {
+  // Here a refusal is one message, not one a rank.
+  train::validate(settings);
+  (void)train::make_transformer_config(settings);
+  parallel::RunRanksOptions options;
+  options.make_context = [&](int) { return make_context(settings.backend, settings.num_threads); };
+  train::RunEnd end = train::RunEnd::finished;
+  parallel::run_ranks(
+      static_cast<int>(settings.ranks),
+      [&] {
+        initialize_model_parallel(train::rank_grid(settings).sizes());
+        train::Trainer trainer(settings, default_context(), output);
+        const train::RunEnd own = run_to_end(trainer);
+        if (current_rank_state().rank() == 0) end = own;
+      },
+      options);
+  return end;
+}
+
+train::RunEnd train_alone(const train::TrainSettings& settings, const train::TrainerOutput& output) {
+  train::Trainer trainer(settings, make_context(settings.backend, settings.num_threads), output);
+  return run_to_end(trainer);
+}
+
 int train_run(const SettingFlags& flags) {
   const train::TrainSettings settings = flags.resolve();
-  const ContextPtr context = make_context(settings.backend, settings.num_threads);
   const train::TrainerOutput output{&std::cout, isatty(STDOUT_FILENO) == 1,
                                     train::terminal_width(STDOUT_FILENO)};
-  train::Trainer trainer(settings, context, output);
-  switch (run_to_end(trainer)) {
+  switch (settings.ranks > 1 ? train_on_threads(settings, output) : train_alone(settings, output)) {
     case train::RunEnd::interrupted: return kInterrupted;
     case train::RunEnd::finished:
     case train::RunEnd::exit_interval:

@@ -12,11 +12,13 @@
 
 namespace kitchen {
 
-/// Token and position embedding with dropout. [b, s] -> [s, b, h].
+/// Token and position embedding with dropout. [b, s] -> [s, b, h], or this rank's part of the
+/// sequence under sequence parallelism.
 class LanguageModelEmbedding : public MegatronModule {
  public:
   LanguageModelEmbedding(std::shared_ptr<TransformerConfig> config, std::int64_t vocab_size,
-                         std::int64_t max_sequence_length, bool learned_positions);
+                         std::int64_t max_sequence_length, bool learned_positions,
+                         std::shared_ptr<ProcessGroup> tp_group = nullptr);
 
   Tensor forward(const Tensor& input_ids, const Tensor& position_ids);
 
@@ -24,11 +26,17 @@ class LanguageModelEmbedding : public MegatronModule {
   std::shared_ptr<VocabParallelEmbedding> position_embeddings;  ///< null with rotary positions
   std::shared_ptr<Dropout> embedding_dropout;
   [[nodiscard]] std::string class_name() const override { return "LanguageModelEmbedding"; }
+
+ private:
+  std::shared_ptr<ProcessGroup> tp_group_;
 };
 
 /// Arguments of GPTModel besides config and layers.
 struct GPTModelOptions {
   std::int64_t vocab_size = 0;
+  /// Rows of the embedding and of the output weight; 0: vocab_size. Further rows are padding, so
+  /// that the table can be split evenly: no logit, loss or gradient comes from them.
+  std::int64_t padded_vocab_size = 0;
   std::int64_t max_sequence_length = 0;
   bool share_embeddings_and_output_weights = false;
   std::string position_embedding_type = "learned_absolute";  ///< or "rope", "none"
@@ -37,6 +45,10 @@ struct GPTModelOptions {
 };
 
 /// Decoder-only language model.
+///
+/// On several tensor-parallel ranks each holds a part of every split weight, all take the same
+/// input, and all get the same losses and logits. Under sequence parallelism the activations between
+/// the split layers are split along the sequence, whose length the group's size must divide.
 class GPTModel : public MegatronModule {
  public:
   /// Builds embedding, decoder and output layer, then calls finish_init of each layer that has it with the
@@ -60,6 +72,7 @@ class GPTModel : public MegatronModule {
   [[nodiscard]] std::string class_name() const override { return "GPTModel"; }
 
  private:
+  void check_options() const;
   void finish_layers();
   void check_inputs(const Tensor& input_ids, const Tensor& position_ids, const Tensor& labels) const;
 

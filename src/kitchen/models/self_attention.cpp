@@ -37,6 +37,14 @@ std::function<void()> capture_rng() {
   };
 }
 
+void require_groups_of_each_rank(std::int64_t groups, const ProcessGroup& tp) {
+  if (groups % tp.size() == 0) return;
+  throw NotImplementedError("SelfAttention: num_query_groups " + std::to_string(groups) + " on " +
+                            std::to_string(tp.size()) +
+                            " tensor-parallel ranks: a group shared by ranks is not supported; "
+                            "choose a number of ranks that divides the groups");
+}
+
 bool recomputes_core(const TransformerConfig& config) {
   return config.recompute_granularity == "selective" &&
          config.recompute_modules.count("core_attn") != 0;
@@ -57,6 +65,7 @@ SelfAttention::SelfAttention(std::shared_ptr<TransformerConfig> transformer_conf
   const std::int64_t all_heads = config->num_attention_heads;
   const std::int64_t all_groups = config->num_query_groups.value_or(all_heads);
   head_dim_ = config->kv_channels.value();
+  require_groups_of_each_rank(all_groups, *pg_collection->tp);
   heads_ = divide(all_heads, pg_collection->tp->size());
   groups_ = divide(all_groups, pg_collection->tp->size());
 
@@ -99,6 +108,13 @@ SelfAttention::SelfAttention(std::shared_ptr<TransformerConfig> transformer_conf
   };
   q_layernorm = build_norm(submodules.q_layernorm);
   k_layernorm = build_norm(submodules.k_layernorm);
+  if (pg_collection->tp->size() > 1) {
+    for (const auto& norm : {q_layernorm, k_layernorm}) {
+      if (!norm) continue;
+      // Replicated, but each rank normalises only its own heads.
+      for (const auto& [name, parameter] : norm->named_parameters()) parameter->sequence_parallel = true;
+    }
+  }
   register_child("linear_qkv", linear_qkv);
   register_child("core_attention", core_attention);
   register_child("linear_proj", linear_proj);

@@ -1,6 +1,6 @@
 #include "kitchen/models/transformer_block.h"
 
-#include "kitchen/base/error.h"
+#include "kitchen/parallel/rng_tracker.h"
 
 namespace kitchen {
 
@@ -37,6 +37,9 @@ TransformerBlock::TransformerBlock(std::shared_ptr<TransformerConfig> transforme
 }
 
 Tensor TransformerBlock::forward(Tensor hidden, const std::optional<Tensor>& attention_mask) {
+  // Under sequence parallelism the ranks hold different tokens and must drop different ones.
+  std::optional<RngTracker::Fork> fork;
+  if (config->sequence_parallel) fork.emplace(get_cuda_rng_tracker(), "model-parallel-rng");
   for (const auto& layer : layers) hidden = layer->forward(hidden, attention_mask);
   if (!final_layernorm) return hidden;
   return dynamic_cast<modules::ForwardTensor&>(*final_layernorm).forward(hidden);

@@ -38,7 +38,9 @@ TransformerLayer::TransformerLayer(std::shared_ptr<TransformerConfig> transforme
                                                         {"pg_collection", pg_collection},
                                                         {"rotary", rotary}}));
   pre_mlp_layernorm = build_norm(submodules.pre_mlp_layernorm);
-  mlp = build_module_as<MLP>(submodules.mlp.value(), BuildArgs({}, {{"config", config}}));
+  const std::shared_ptr<ProcessGroup> tp = pg_collection ? pg_collection->tp : nullptr;
+  mlp = build_module_as<MLP>(submodules.mlp.value(),
+                             BuildArgs({}, {{"config", config}, {"tp_group", tp}}));
   register_child("input_layernorm", input_layernorm);
   register_child("self_attention", self_attention);
   register_child("pre_mlp_layernorm", pre_mlp_layernorm);

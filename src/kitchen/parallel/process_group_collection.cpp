@@ -26,6 +26,15 @@ std::shared_ptr<const ProcessGroupCollection> single_rank_collection() {
   return groups;
 }
 
+/// This rank's default groups, which nothing has set so far.
+DefaultGroups& unset_defaults(const char* function) {
+  auto& defaults = current_rank_state().slot<DefaultGroups>();
+  if (!defaults.initialized) return defaults;
+  throw RuntimeError(std::string(function) + ": the groups of rank " +
+                     std::to_string(current_rank_state().rank()) +
+                     " are initialised already; call destroy_model_parallel first");
+}
+
 /// Members call this alike and in the same order, since a split is a collective of its members.
 std::shared_ptr<ProcessGroup> part_of(const ProcessGroup& world, const std::vector<int>& ranks,
                                       const std::string& name) {
@@ -42,12 +51,7 @@ std::shared_ptr<const ProcessGroupCollection> ProcessGroupCollection::use_mpu_pr
 }
 
 void initialize_model_parallel(const ParallelSizes& sizes) {
-  auto& defaults = current_rank_state().slot<DefaultGroups>();
-  if (defaults.initialized) {
-    throw RuntimeError("initialize_model_parallel: the groups of rank " +
-                       std::to_string(current_rank_state().rank()) +
-                       " are initialised already; call destroy_model_parallel first");
-  }
+  DefaultGroups& defaults = unset_defaults("initialize_model_parallel");
   const std::shared_ptr<ProcessGroup> world = world_group();
   const RankGrid grid(world->size(), sizes);
   const int rank = world->rank();
@@ -66,6 +70,10 @@ void initialize_model_parallel(const ParallelSizes& sizes) {
   groups->dp_cp = groups->dp;
   defaults.collection = std::move(groups);
   defaults.initialized = true;
+}
+
+void adopt_model_parallel(std::shared_ptr<const ProcessGroupCollection> groups) {
+  unset_defaults("adopt_model_parallel") = {std::move(groups), true};
 }
 
 void destroy_model_parallel() {

@@ -30,6 +30,11 @@ struct ProcessGroupCollection {
 /// @throws as RankGrid; RuntimeError if the default groups were initialised already.
 void initialize_model_parallel(const ParallelSizes& sizes);
 
+/// Makes `groups`, those of another RankState, the default ones of this rank: for a dry run beside
+/// the real one.
+/// @throws RuntimeError if the default groups were initialised already.
+void adopt_model_parallel(std::shared_ptr<const ProcessGroupCollection> groups);
+
 /// Forgets the default groups of this rank.
 void destroy_model_parallel();
 

@@ -1,6 +1,7 @@
 #include "kitchen/train/memory_plan.h"
 
 #include "kitchen/base/rank_state.h"
+#include "kitchen/parallel/process_group_collection.h"
 #include "kitchen/parallel/rng_tracker.h"
 #include "kitchen/train/batch_sizes.h"
 #include "kitchen/train/model_factory.h"
@@ -12,9 +13,12 @@ namespace kitchen::train {
 
 MemoryPlan plan_memory(const TrainSettings& settings, const ContextPtr& device_context) {
   // A rank state of its own: the dry run must not advance generators or creation counters of the real one.
-  const auto rank = std::make_shared<RankState>();
+  const auto groups = ProcessGroupCollection::use_mpu_process_groups();
+  const RankState& outer = current_rank_state();
+  const auto rank = std::make_shared<RankState>(outer.rank(), outer.world_size());
   rank->set_logs(false);
   const RankScope scope(rank);
+  adopt_model_parallel(groups);
   const ContextPtr meta = make_meta_context(*device_context);
   set_default_context(meta);
   model_parallel_cuda_manual_seed(static_cast<std::uint64_t>(settings.seed));
@@ -30,7 +34,7 @@ MemoryPlan plan_memory(const TrainSettings& settings, const ContextPtr& device_c
   const Shape shape{settings.micro_batch_size, settings.seq_length};
   std::vector<Batch> batches;
   const std::int64_t count =
-      num_micro_batches(settings.global_batch_size, settings.micro_batch_size, 1);
+      num_micro_batches(settings.global_batch_size, settings.micro_batch_size, groups->dp->size());
   for (std::int64_t i = 0; i < count; ++i) {
     batches.push_back(
         {Tensor::empty(meta, shape, DType::int64), Tensor::empty(meta, shape, DType::int64)});

@@ -7,6 +7,7 @@
 #include "kitchen/extension/validate_recipe.h"
 #include "kitchen/models/gpt_layer_specs.h"
 #include "kitchen/modules/local_spec_provider.h"
+#include "kitchen/train/parallel_settings.h"
 
 #include <string>
 
@@ -63,6 +64,8 @@ std::shared_ptr<TransformerConfig> make_transformer_config(const TrainSettings& 
   config.num_query_groups = settings.num_query_groups;
   config.ffn_hidden_size = settings.ffn_hidden_size;
   config.kv_channels = settings.kv_channels;
+  config.tensor_model_parallel_size = settings.tensor_model_parallel_size;
+  config.sequence_parallel = settings.sequence_parallel;
   config.hidden_dropout = settings.hidden_dropout;
   config.attention_dropout = settings.attention_dropout;
   config.qk_layernorm = settings.qk_layernorm;
@@ -96,6 +99,7 @@ std::shared_ptr<GPTModel> make_model(const TrainSettings& settings,
   const std::shared_ptr<BackendSpecProvider> provider = make_provider(settings, *config);
   GPTModelOptions options;
   options.vocab_size = settings.vocab_size;
+  options.padded_vocab_size = padded_vocab_size(settings);
   options.max_sequence_length = settings.max_position_embeddings.value_or(settings.seq_length);
   options.share_embeddings_and_output_weights = !settings.untie_embeddings_and_output_weights;
   options.position_embedding_type = settings.position_embedding_type;

@@ -1,10 +1,12 @@
 #include "kitchen/train/optimizer.h"
 
 #include "kitchen/ops/elementwise.h"
+#include "kitchen/parallel/process_group_collection.h"
 
 namespace kitchen::train {
 
-Optimizer::Optimizer(Module& model, const Options& options) : options_(options) {
+Optimizer::Optimizer(Module& model, const Options& options)
+    : options_(options), tp_group_(ProcessGroupCollection::use_mpu_process_groups()->tp) {
   for (const auto& [name, parameter] : model.named_parameters()) {
     const Tensor value = parameter->detach();
     Entry entry;
@@ -27,11 +29,19 @@ void Optimizer::zero_grad() {
   }
 }
 
-ops::ClipScale Optimizer::step(double lr, std::int64_t step) {
+Tensor Optimizer::sum_of_squares() const {
   std::vector<Tensor> grads;
-  for (const Entry& entry : entries_) grads.push_back(entry.main_grad);
+  for (const Entry& entry : entries_) {
+    if (entry.parameter->tensor_model_parallel || tp_group_->rank() == 0) {
+      grads.push_back(entry.main_grad);
+    }
+  }
+  return tp_group_->all_reduce(ops::sum_squares(grads));
+}
+
+ops::ClipScale Optimizer::step(double lr, std::int64_t step) {
   const ops::ClipScale clip =
-      ops::clip_scale(ops::sum_squares(grads), static_cast<float>(options_.clip_grad));
+      ops::clip_scale(sum_of_squares(), static_cast<float>(options_.clip_grad));
   ops::AdamWOptions adamw;
   adamw.lr = static_cast<float>(lr);
   adamw.beta1 = static_cast<float>(options_.beta1);

@@ -4,6 +4,7 @@
 #include "kitchen/ops/optimizer.h"
 #include "kitchen/train/checkpoint.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,23 +24,29 @@ class Optimizer {
     double clip_grad = 1.0;  ///< 0: no clipping
   };
 
+  /// Norms are taken over the default tensor-parallel group of this rank.
   Optimizer(Module& model, const Options& options);
 
   /// Sets all main_grad to 0 for the next step.
   void zero_grad();
 
-  /// Clips by the global norm and updates all weights. If the norm is not finite nothing changes.
+  /// Clips by the norm of the whole model, where a replicated parameter counts once, and updates all
+  /// weights. If the norm is not finite nothing changes.
   /// @param step counts the updates from 1, without skipped ones. @returns the norm before clipping, and the factor; on the device.
   ops::ClipScale step(double lr, std::int64_t step);
 
   /// Main weights (where they differ from the model's) and moments, named after the parameters.
   [[nodiscard]] std::vector<NamedTensor> state() const;
   [[nodiscard]] std::vector<NamedTensor> parameters() const;
+  /// Of this rank.
   [[nodiscard]] std::int64_t num_parameters() const;
   /// Tells caches that the weights have changed (after a load).
   void mark_updated();
 
  private:
+  /// Σ gradient² of the whole model, float32 [1].
+  [[nodiscard]] Tensor sum_of_squares() const;
+
   struct Entry {
     std::string name;
     Parameter* parameter = nullptr;
@@ -52,6 +59,7 @@ class Optimizer {
 
   Options options_;
   std::vector<Entry> entries_;
+  std::shared_ptr<ProcessGroup> tp_group_;
 };
 
 }  // namespace kitchen::train

@@ -14,6 +14,9 @@ class RunFolder {
   /// finds none; IOError naming path and cause if the folder cannot be made or written.
   static RunFolder open(const std::string& path, bool resume);
 
+  /// The names in a folder that another rank has opened.
+  static RunFolder of_other_rank(const std::string& path) { return RunFolder(path); }
+
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string checkpoint_path() const { return path_ + "/checkpoint"; }
   [[nodiscard]] std::string metrics_path() const { return path_ + "/metrics.jsonl"; }

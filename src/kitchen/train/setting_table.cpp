@@ -41,6 +41,9 @@ const std::vector<Setting>& setting_table() {
       {"transformer-impl", "model",
        "topology: transformer_engine (norms inside the linears) or local", &S::transformer_impl},
       {"vocab-size", "model", "token ids; 256 for bytes", &S::vocab_size},
+      {"make-vocab-size-divisible-by", "model",
+       "rows of the embedding are rounded up to a multiple of this x the tensor-parallel size",
+       &S::make_vocab_size_divisible_by},
       {"kitchen-config-file", "precision", "YAML recipe: which layer is quantized how",
        &S::kitchen_config_file},
       {"kitchen-recipe-number", "precision", "one public recipe number for all linear layers",
@@ -86,6 +89,12 @@ const std::vector<Setting>& setting_table() {
        "skipping the step", &S::check_for_nan_in_loss_and_grad},
       {"sample-tokens", "run", "tokens of text written at the end", &S::sample_tokens},
       {"num-threads", "run", "OpenMP threads; 0 = all cores", &S::num_threads},
+      {"comm", "run", "how ranks talk: threads", &S::comm},
+      {"ranks", "run", "participants of the training, each a thread", &S::ranks},
+      {"tensor-model-parallel-size", "run", "ranks that share each layer; the others share the batch",
+       &S::tensor_model_parallel_size},
+      {"sequence-parallel", "run", "split the sequence too, between the split layers",
+       &S::sequence_parallel},
   };
   return table;
 }

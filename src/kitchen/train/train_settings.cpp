@@ -4,6 +4,7 @@
 #include "kitchen/base/nearest_name.h"
 #include "kitchen/config/config_value.h"
 #include "kitchen/train/batch_sizes.h"
+#include "kitchen/train/parallel_settings.h"
 
 #include <nlohmann/json.hpp>
 
@@ -149,6 +150,7 @@ void validate_sizes(const TrainSettings& s) {
   require_size("seq-length", s.seq_length);
   require_size("micro-batch-size", s.micro_batch_size);
   require_size("vocab-size", s.vocab_size);
+  require_size("make-vocab-size-divisible-by", s.make_vocab_size_divisible_by);
   if (s.ffn_hidden_size) require_size("ffn-hidden-size", *s.ffn_hidden_size);
   if (s.kv_channels) require_size("kv-channels", *s.kv_channels);
   if (s.num_query_groups) require_size("num-query-groups", *s.num_query_groups);
@@ -265,7 +267,8 @@ void validate(const TrainSettings& s) {
   validate_positions(s);
   validate_optimizer(s);
   require(s.seed >= 0, "--seed is negative");
-  (void)num_micro_batches(s.global_batch_size, s.micro_batch_size, 1);
+  validate_parallel(s);
+  (void)num_micro_batches(s.global_batch_size, s.micro_batch_size, rank_grid(s).data_size());
 }
 
 std::vector<std::string> resume_differences(const TrainSettings& saved,

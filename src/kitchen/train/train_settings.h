@@ -43,6 +43,7 @@ struct TrainSettings {
   bool apply_query_key_layer_scaling = false;
   std::string transformer_impl = "transformer_engine";
   std::int64_t vocab_size = 256;
+  std::int64_t make_vocab_size_divisible_by = 128;
 
   // precision and recipe
   std::string precision = "bf16";
@@ -82,6 +83,12 @@ struct TrainSettings {
   bool check_for_nan_in_loss_and_grad = false;
   std::int64_t sample_tokens = 400;
   std::int64_t num_threads = 0;
+
+  // ranks
+  std::string comm = "threads";
+  std::int64_t ranks = 1;
+  std::int64_t tensor_model_parallel_size = 1;
+  bool sequence_parallel = false;
 };
 
 using SettingMember =

@@ -7,9 +7,9 @@
 #include "kitchen/train/batch_sizes.h"
 #include "kitchen/train/checksum.h"
 #include "kitchen/train/model_factory.h"
+#include "kitchen/train/parallel_settings.h"
 #include "kitchen/train/progress.h"
 #include "kitchen/train/run_results.h"
-#include "kitchen/train/signals.h"
 
 #include <fmt/format.h>
 
@@ -57,11 +57,23 @@ TrainSettings checked(TrainSettings settings, const TrainerOutput& output) {
   return settings;
 }
 
+void require_world(const TrainSettings& settings, const ProcessGroupCollection& groups) {
+  if (groups.tp_dp_cp->size() == settings.ranks &&
+      groups.tp->size() == settings.tensor_model_parallel_size) {
+    return;
+  }
+  throw ValueError(fmt::format(
+      "Trainer: the settings say {} ranks, {} of them tensor parallel; this rank's groups have {} and "
+      "{}. Call initialize_model_parallel with these sizes on each rank first",
+      settings.ranks, settings.tensor_model_parallel_size, groups.tp_dp_cp->size(),
+      groups.tp->size()));
+}
+
 }  // namespace
 
 /// What lives during run() only.
 struct Trainer::Loop {
-  MetricsWriter metrics;
+  std::optional<MetricsWriter> metrics;  ///< of rank 0
   Progress progress;
   Clock::time_point start = Clock::now();
   Clock::time_point interval_start = Clock::now();
@@ -74,14 +86,17 @@ Trainer::Trainer(TrainSettings settings, ContextPtr context, const TrainerOutput
     : settings_(checked(std::move(settings), output)),
       context_(std::move(context)),
       output_(output),
+      groups_(ProcessGroupCollection::use_mpu_process_groups()),
       rank_(current_rank_state().rank()),
       schedule_(make_schedule(settings_)) {
+  require_world(settings_, *groups_);
   const TokenSource source = TokenSource::from_text_file(settings_.data);
   source.require_vocab(settings_.vocab_size);
-  data_ = source.split({settings_.micro_batch_size, settings_.seq_length, 1});
+  data_ = source.split({settings_.micro_batch_size, settings_.seq_length, groups_->dp->size()});
   state_.data_checksum = checksum_of_tokens(source.tokens());
   config_ = make_transformer_config(settings_);
-  folder_ = RunFolder::open(settings_.run_dir, settings_.resume);
+  folder_ = rank_ == 0 ? RunFolder::open(settings_.run_dir, settings_.resume)
+                       : RunFolder::of_other_rank(settings_.run_dir);
   plan_ = plan_memory(settings_, context_);
 
   set_default_context(context_);
@@ -95,6 +110,7 @@ Trainer::Trainer(TrainSettings settings, ContextPtr context, const TrainerOutput
                                             static_cast<std::uint64_t>(settings_.seed));
   validation_ = std::make_unique<ValidationSampler>(data_.validation, settings_.seq_length);
   if (settings_.resume) resume_from_checkpoint();
+  if (rank_ != 0) return;
   write_config_json(folder_->config_path(), to_json(settings_));
   announce();
 }
@@ -105,23 +121,6 @@ Trainer::~Trainer() {
 
 void Trainer::set_before_update(std::function<void(std::int64_t)> hook) {
   training_step_->before_update = std::move(hook);
-}
-
-void Trainer::announce() const {
-  std::ostream& out = *output_.out;
-  out << fmt::format(
-      "model      {} layers, hidden {}, {} heads, sequence {}: {} parameters in {}\n",
-      settings_.num_layers, settings_.hidden_size, settings_.num_attention_heads,
-      settings_.seq_length, optimizer_->num_parameters(), settings_.precision);
-  out << fmt::format("recipe     {}\n", recipe_label(settings_));
-  out << fmt::format("data       {}\n", data_.description);
-  out << fmt::format("step       {} sequences of {} tokens, {} steps, seed {}\n",
-                     settings_.global_batch_size, settings_.seq_length, settings_.train_iters,
-                     settings_.seed);
-  out << fmt::format("device     {}\n", to_string(context_->device()));
-  out << fmt::format("memory     {}\n", to_string(plan_));
-  if (step_ > 0) out << fmt::format("resumed    at step {}\n", step_);
-  out.flush();
 }
 
 double Trainer::evaluate() {
@@ -144,10 +143,12 @@ double Trainer::evaluate() {
 std::vector<Batch> Trainer::next_batches() const {
   std::vector<Batch> batches;
   const std::int64_t count =
-      num_micro_batches(settings_.global_batch_size, settings_.micro_batch_size, 1);
+      num_micro_batches(settings_.global_batch_size, settings_.micro_batch_size,
+                        groups_->dp->size());
   for (std::int64_t i = 0; i < count; ++i) {
-    batches.push_back(
-        sampler_->batch(context_, state_.consumed_samples, {settings_.micro_batch_size, i, 0, 1}));
+    batches.push_back(sampler_->batch(
+        context_, state_.consumed_samples,
+        {settings_.micro_batch_size, i, groups_->dp->rank(), groups_->dp->size()}));
   }
   return batches;
 }
@@ -201,7 +202,7 @@ void Trainer::log_step(const std::optional<double>& val_loss, double seconds, Lo
     line.values.emplace_back("quantization", JsonText{monitor_.counts_json()});
   }
   line.times = {{"tokens_per_s", rate}, {"seconds", seconds_since(loop.start)}};
-  loop.metrics.write(line);
+  if (loop.metrics) loop.metrics->write(line);
   if (val_loss) {
     loop.progress.message(
         fmt::format("step {:>5}  validation loss {:.4f} nats a token", step_, *val_loss));
@@ -241,6 +242,15 @@ void Trainer::train_one_step(Loop& loop) {
   if (!is_finite) report_non_finite(loop);
 }
 
+StopRequest Trainer::agreed_stop_request() const {
+  if (is_alone()) return stop_request();
+  // Ranks may look at the flag on either side of a signal, and must end at the same step.
+  const auto own = static_cast<std::int32_t>(stop_request());
+  const Tensor flag = Tensor::from_vector(context_, {1}, std::vector<std::int32_t>{own});
+  return static_cast<StopRequest>(
+      groups_->tp_dp_cp->broadcast(flag, 0).to_vector<std::int32_t>().at(0));
+}
+
 RunEnd Trainer::run() {
   const std::int64_t first_step = step_;
   Progress::Options progress;
@@ -249,13 +259,19 @@ RunEnd Trainer::run() {
   progress.is_terminal = output_.is_terminal;
   progress.width = output_.width;
   progress.log_interval = settings_.log_interval;
-  Loop loop{MetricsWriter(folder_->metrics_path(),
-                          settings_.resume ? std::optional<std::int64_t>(step_) : std::nullopt),
-            Progress(*output_.out, progress)};
-  const SignalScope signals;
+  std::ostream nowhere(nullptr);
+  Loop loop{std::nullopt, Progress(rank_ == 0 ? *output_.out : nowhere, progress)};
+  if (rank_ == 0) {
+    loop.metrics.emplace(folder_->metrics_path(),
+                         settings_.resume ? std::optional<std::int64_t>(step_) : std::nullopt);
+  }
+  // Ranks are threads of one process, for which rank 0 listens.
+  std::optional<SignalScope> signals;
+  if (rank_ == 0) signals.emplace();
   std::atomic<std::int64_t> running_step{step_ +
                                          1};  // the watchdog reads it on a thread of its own
-  TerminationWatchdog watchdog([this, &running_step] {
+  std::optional<TerminationWatchdog> watchdog;
+  if (rank_ == 0) watchdog.emplace([this, &running_step] {
     const char* op = context_->running_op();
     return fmt::format("rank {}, training step {}, {}", rank_, running_step.load(),
                        op == nullptr ? "outside of any op" : fmt::format("in op {}", op));
@@ -268,9 +284,9 @@ RunEnd Trainer::run() {
     running_step = step_ + 1;
     train_one_step(loop);
     if (step_ == first_step + 2) peak_bytes_ = context_->allocator()->stats().peak_bytes;
-    const StopRequest stop = stop_request();
+    const StopRequest stop = agreed_stop_request();
     if (stop != StopRequest::none) {
-      watchdog.disarm();
+      if (watchdog) watchdog->disarm();
       end = stop == StopRequest::terminate ? RunEnd::terminated : RunEnd::interrupted;
       break;
     }
@@ -284,13 +300,13 @@ RunEnd Trainer::run() {
   context_->set_op_timer(nullptr);
   loop.progress.finish();
   save();
-  write_results();
+  if (rank_ == 0) write_results();
   return end;
 }
 
 void Trainer::write_results() {
   write_run_results(*folder_, monitor_, op_timer_);
-  if (settings_.sample_tokens > 0 && step_ == settings_.train_iters) {
+  if (is_alone() && settings_.sample_tokens > 0 && step_ == settings_.train_iters) {
     write_samples(*model_, data_.validation, settings_, folder_->samples_path());
   }
   write_run_report(*folder_);

@@ -9,6 +9,7 @@
 #include "kitchen/train/metrics_writer.h"
 #include "kitchen/train/quantization_monitor.h"
 #include "kitchen/train/run_folder.h"
+#include "kitchen/train/signals.h"
 #include "kitchen/train/token_source.h"
 #include "kitchen/train/train_settings.h"
 #include "kitchen/train/training_state.h"
@@ -22,7 +23,7 @@
 
 namespace kitchen::train {
 
-/// Where a run reports to.
+/// Where a run reports to. Only rank 0 prints.
 struct TrainerOutput {
   std::ostream* out = nullptr;  ///< must not be null and must outlive the trainer
   bool is_terminal = false;     ///< a progress line that is drawn over, instead of plain lines
@@ -32,14 +33,19 @@ struct TrainerOutput {
 /// How a run ended; the program turns it into an exit status.
 enum class RunEnd { finished, exit_interval, terminated, interrupted };
 
-/// One training run from a text file to a run folder, on one rank.
+/// One training run from a text file to a run folder, on one rank or several.
+///
+/// On several ranks each has a Trainer with the same settings; rank 0 prints and writes the folder.
+/// No rank saves a checkpoint or writes samples then, and measured errors are those of rank 0's parts.
 ///
 /// A run is a function of its settings: equal settings give equal bytes in metrics.jsonl apart from
 /// times, and a run that was stopped and resumed gives the losses of one that never stopped.
 class Trainer {
  public:
   /// Checks everything that can be checked before work: settings, data, recipe, run folder, and on
-  /// a resume that model, data and schedule are those of the run.
+  /// a resume that model, data and schedule are those of the run. Several ranks have called
+  /// initialize_model_parallel as rank_grid(settings) says.
+  /// @throws ValueError also if this rank's world has not settings.ranks ranks.
   Trainer(TrainSettings settings, ContextPtr context, const TrainerOutput& output);
   ~Trainer();
 
@@ -61,6 +67,8 @@ class Trainer {
   struct Loop;
 
   void announce() const;
+  [[nodiscard]] bool is_alone() const { return settings_.ranks == 1; }
+  [[nodiscard]] StopRequest agreed_stop_request() const;
   void resume_from_checkpoint();
   void require_same_run(const LoadedCheckpoint& checkpoint, const TrainingState& state) const;
   void train_one_step(Loop& loop);
@@ -85,6 +93,7 @@ class Trainer {
   std::unique_ptr<TrainingStep> training_step_;
   std::unique_ptr<BatchSampler> sampler_;
   std::unique_ptr<ValidationSampler> validation_;
+  std::shared_ptr<const ProcessGroupCollection> groups_;
   int rank_;  ///< of the thread that built the trainer; the watchdog names it on a thread of its own
   LrSchedule schedule_;
   QuantizationMonitor monitor_;

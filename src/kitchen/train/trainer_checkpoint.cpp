@@ -55,7 +55,7 @@ void Trainer::resume_from_checkpoint() {
 }
 
 void Trainer::save() {
-  if (saved_step_ == step_) return;
+  if (saved_step_ == step_ || !is_alone()) return;
   std::vector<Tensor> weights;
   for (const NamedTensor& parameter : optimizer_->parameters()) weights.push_back(parameter.tensor);
   if (!std::isfinite(ops::sum_squares(weights).to_vector<float>().at(0))) {

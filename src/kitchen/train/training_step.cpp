@@ -6,6 +6,7 @@
 #include "kitchen/modules/linear.h"
 #include "kitchen/ops/cross_entropy.h"
 #include "kitchen/ops/elementwise.h"
+#include "kitchen/train/finalize_model_grads.h"
 
 #include <algorithm>
 
@@ -27,13 +28,30 @@ Tensor position_ids_like(const Tensor& input_ids) {
   return Tensor::from_vector(input_ids.context(), {batch, seq}, row);
 }
 
+namespace {
+
+/// Σ of `count` over the ranks of `group`. Reads it on the host; on the meta device all ranks are alike.
+std::int64_t sum_over_ranks(const ProcessGroup& group, const ContextPtr& context,
+                            std::int64_t count) {
+  if (group.size() == 1) return count;
+  if (context->is_meta()) return count * group.size();
+  const Tensor own = Tensor::from_vector(context, {1}, std::vector<std::int64_t>{count});
+  return group.all_reduce(own).to_vector<std::int64_t>().at(0);
+}
+
+}  // namespace
+
 TrainingStep::TrainingStep(GPTModel& model, Optimizer& optimizer)
     : model_(model), optimizer_(optimizer) {}
 
 StepResult TrainingStep::run(const std::vector<Batch>& micro_batches, double lr, std::int64_t step,
                              std::optional<std::int64_t> update) {
   StepResult result;
-  for (const Batch& batch : micro_batches) result.num_tokens += count_tokens(batch.labels);
+  const ProcessGroupCollection& groups = *model_.options().pg_collection;
+  std::int64_t own_tokens = 0;
+  for (const Batch& batch : micro_batches) own_tokens += count_tokens(batch.labels);
+  result.num_tokens =
+      sum_over_ranks(*groups.dp, micro_batches.at(0).labels.context(), own_tokens);
   if (result.num_tokens == 0) {
     logger().warning("step " + std::to_string(step) +
                      ": no label of the batch counts (all are -100); the loss is 0");
@@ -52,6 +70,8 @@ StepResult TrainingStep::run(const std::vector<Batch>& micro_batches, double lr,
     }
     autograd::backward(autograd::scale(sum, weight));
   }
+  result.loss_sum = groups.dp->all_reduce(result.loss_sum);
+  finalize_model_grads(model_, groups);
   if (before_update) before_update(step);
   result.clip = optimizer_.step(lr, update.value_or(step));
   modules::finish_quantization_step(model_);
