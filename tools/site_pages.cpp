@@ -130,9 +130,7 @@ std::string folder_index(const std::string& root, const std::string& folder,
 
 std::string source_list(const std::string& root) {
   std::string page = "# Sources {#sources}\n\n";
-  page +=
-      "What the code and the pages take from others, as their `@source` lines and last paragraphs "
-      "say.\n\n";
+  page += "What the code and the pages take from others. Each says so where it does.\n\n";
   for (const Source& source : read_bibliography(root)) {
     page += fmt::format("- {}: *{}*, {}", source.author, source.title, source.year);
     if (!source.eprint.empty()) {
