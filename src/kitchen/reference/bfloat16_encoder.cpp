@@ -36,6 +36,8 @@ void encode_row(const std::uint16_t* values, float scale, std::uint8_t* codes, s
     std::int64_t done = start;
     if (is_plain_scale(scale) && !holds_nan(values + start, end - start)) {
       for (; done + kEncodeStep <= end; done += kEncodeStep) {
+        // The search for a NaN runs a chunk at a time, too short for the processor to read ahead.
+        __builtin_prefetch(values + done + kChunk);
         encode_step<Format>(values + done, scales, scales, codes + done);
       }
     }

@@ -28,9 +28,10 @@ Tiling make_tiling(const ConstView& x, const QuantizeSpec& spec, std::int64_t co
   if (spec.hadamard) unit_cols = ceil_div(unit_cols, 16) * 16;
   const bool transposed = x.strides[2] != 1;
   Tiling tiling{};
-  // A transposed matrix is read in runs of 32 elements, one cache line of bf16.
-  tiling.rows = fitted(rows, unit_rows, transposed ? 32 : 4);
-  tiling.cols = fitted(cols, unit_cols, transposed ? 512 : 1024);
+  // A transposed matrix is read in runs of 32 elements, one cache line of bf16; a matrix of one
+  // scale in runs that are long enough to be read ahead.
+  tiling.rows = fitted(rows, unit_rows, transposed ? 32 : free ? 1 : 4);
+  tiling.cols = fitted(cols, unit_cols, transposed ? 512 : free ? 4096 : 1024);
   tiling.num_rows = ceil_div(rows, tiling.rows);
   tiling.num_cols = ceil_div(cols, tiling.cols);
   tiling.slices = x.shape[0];
