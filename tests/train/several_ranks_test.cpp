@@ -124,7 +124,7 @@ Trace train(const Plan& plan, int steps = 5) {
 }
 
 /// The cross-split bounds: 1e-4 relative under fp32, 2e-3 under bf16. A gradient norm in bf16 sums
-/// thousands of values that were each rounded to 2^-9.
+/// thousands of values that were each rounded to 2^-8.
 void expect_as_one_rank(Plan plan, double bound) {
   const Trace several = train(plan);
   plan.ranks = plan.tensor = 1;
