@@ -23,7 +23,8 @@ using testing::values_of;
 
 using Values = std::vector<double>;
 
-/// Logits [tokens, columns] with labels, and what a cross entropy over the first `vocab` columns is.
+/// Logits [tokens, columns] with labels, and what a cross entropy over the first `vocab` columns
+/// is.
 struct Case {
   std::int64_t columns = 0;
   std::int64_t vocab = 0;

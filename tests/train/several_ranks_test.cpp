@@ -26,7 +26,8 @@ constexpr std::int64_t kGlobalBatch = 4;
 
 /// How a small training is spread, and in which arithmetic.
 struct Plan {
-  explicit Plan(std::int64_t all_ranks = 1, std::int64_t tensor_ranks = 1, bool split_sequence = false)
+  explicit Plan(std::int64_t all_ranks = 1, std::int64_t tensor_ranks = 1,
+                bool split_sequence = false)
       : ranks(all_ranks), tensor(tensor_ranks), sequence(split_sequence) {}
 
   std::int64_t ranks;

@@ -52,7 +52,8 @@ train::RunEnd train_on_threads(const train::TrainSettings& settings,
   return end;
 }
 
-train::RunEnd train_alone(const train::TrainSettings& settings, const train::TrainerOutput& output) {
+train::RunEnd train_alone(const train::TrainSettings& settings,
+                          const train::TrainerOutput& output) {
   train::Trainer trainer(settings, make_context(settings.backend, settings.num_threads), output);
   return run_to_end(trainer);
 }
@@ -62,10 +63,12 @@ int train_run(const SettingFlags& flags) {
   const train::TrainerOutput output{&std::cout, isatty(STDOUT_FILENO) == 1,
                                     train::terminal_width(STDOUT_FILENO)};
   switch (settings.ranks > 1 ? train_on_threads(settings, output) : train_alone(settings, output)) {
-    case train::RunEnd::interrupted: return kInterrupted;
+    case train::RunEnd::interrupted:
+      return kInterrupted;
     case train::RunEnd::finished:
     case train::RunEnd::exit_interval:
-    case train::RunEnd::terminated: return kDone;
+    case train::RunEnd::terminated:
+      return kDone;
   }
   return kDone;
 }

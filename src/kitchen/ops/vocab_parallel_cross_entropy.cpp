@@ -55,10 +55,9 @@ Tensor vocabulary_part_sums(const Tensor& logits, const Tensor& labels, const Te
   require_logits(kOp, logits, labels, part);
   require_statistic(kOp, "largest", largest, {logits.dim(0)});
   const Tensor sums = Tensor::empty(context, {2, logits.dim(0)}, DType::float32);
-  context->launch<VocabularyPartSumsKernel>({}, logits.const_view(),
-                                            contiguous(labels).const_view(),
-                                            contiguous(largest).const_view(), part,
-                                            sums.kernel_view());
+  context->launch<VocabularyPartSumsKernel>(
+      {}, logits.const_view(), contiguous(labels).const_view(), contiguous(largest).const_view(),
+      part, sums.kernel_view());
   return sums;
 }
 
@@ -71,10 +70,10 @@ CrossEntropyResult vocabulary_loss(const Tensor& largest, const Tensor& sums, co
   require_statistic(kOp, "sums", sums, {2, labels.numel()});
   const CrossEntropyResult result{Tensor::empty(context, labels.shape(), DType::float32),
                                   Tensor::empty(context, labels.shape(), DType::float32)};
-  context->launch<VocabularyLossKernel>(
-      {}, contiguous(largest).const_view(), contiguous(sums).const_view(),
-      contiguous(labels).const_view(), vocab_size, result.losses.kernel_view(),
-      result.lse.kernel_view());
+  context->launch<VocabularyLossKernel>({}, contiguous(largest).const_view(),
+                                        contiguous(sums).const_view(),
+                                        contiguous(labels).const_view(), vocab_size,
+                                        result.losses.kernel_view(), result.lse.kernel_view());
   return result;
 }
 

@@ -21,8 +21,9 @@ void require_divisible(const char* flag, std::int64_t value, std::int64_t parts,
   const std::int64_t above = (value / parts + 1) * parts;
   const std::int64_t below = value / parts * parts;
   const std::string or_below = below > 0 ? fmt::format(" or {}", below) : "";
-  throw ValueError(fmt::format("--{} {} is not divisible by --tensor-model-parallel-size {}{}; use {}{}",
-                               flag, value, parts, why, above, or_below));
+  throw ValueError(
+      fmt::format("--{} {} is not divisible by --tensor-model-parallel-size {}{}; use {}{}", flag,
+                  value, parts, why, above, or_below));
 }
 
 void refuse_on_several_ranks(const TrainSettings& s) {
@@ -33,12 +34,14 @@ void refuse_on_several_ranks(const TrainSettings& s) {
   if (s.ranks == 1) return;
   const std::string subject = fmt::format("--ranks {}: ", s.ranks);
   if (s.save_interval || s.resume) {
-    throw NotImplementedError(subject + "checkpoints of several ranks (--save-interval, --resume) "
-                                        "are not supported; train on one rank to save");
+    throw NotImplementedError(subject +
+                              "checkpoints of several ranks (--save-interval, --resume) "
+                              "are not supported; train on one rank to save");
   }
   if (s.backend == "cuda") {
-    throw NotImplementedError(subject + "collectives between GPUs (NCCL) are not supported; use "
-                                        "--backend cpu");
+    throw NotImplementedError(subject +
+                              "collectives between GPUs (NCCL) are not supported; use "
+                              "--backend cpu");
   }
 }
 
@@ -65,7 +68,8 @@ void validate_parallel(const TrainSettings& s) {
   require_divisible("num-attention-heads", s.num_attention_heads, parts, "");
   require_divisible("ffn-hidden-size", s.ffn_hidden_size.value_or(4 * s.hidden_size), parts, "");
   if (s.sequence_parallel) {
-    require_divisible("seq-length", s.seq_length, parts, ", which --sequence-parallel splits it over");
+    require_divisible("seq-length", s.seq_length, parts,
+                      ", which --sequence-parallel splits it over");
   }
   if (s.position_embedding_type == "learned_absolute") {
     require_divisible("max-position-embeddings", s.max_position_embeddings.value_or(s.seq_length),

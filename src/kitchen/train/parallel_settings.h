@@ -9,8 +9,8 @@ namespace kitchen::train {
 /// @throws ValueError "world size ... is not divisible by TP x PP x CP = ..."
 RankGrid rank_grid(const TrainSettings& settings);
 
-/// --vocab-size rounded up to a multiple of --make-vocab-size-divisible-by times the tensor-parallel
-/// size: rows of the embedding table.
+/// --vocab-size rounded up to a multiple of --make-vocab-size-divisible-by times the
+/// tensor-parallel size: rows of the embedding table.
 std::int64_t padded_vocab_size(const TrainSettings& settings);
 
 /// Checks what several ranks need, before any work.

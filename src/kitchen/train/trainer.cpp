@@ -4,10 +4,8 @@
 #include "kitchen/base/logger.h"
 #include "kitchen/base/rank_state.h"
 #include "kitchen/parallel/rng_tracker.h"
-#include "kitchen/train/batch_sizes.h"
 #include "kitchen/train/checksum.h"
 #include "kitchen/train/model_factory.h"
-#include "kitchen/train/parallel_settings.h"
 #include "kitchen/train/progress.h"
 #include "kitchen/train/run_results.h"
 
@@ -140,19 +138,6 @@ double Trainer::evaluate() {
   return sum / static_cast<double>(std::max<std::int64_t>(tokens, 1));
 }
 
-std::vector<Batch> Trainer::next_batches() const {
-  std::vector<Batch> batches;
-  const std::int64_t count =
-      num_micro_batches(settings_.global_batch_size, settings_.micro_batch_size,
-                        groups_->dp->size());
-  for (std::int64_t i = 0; i < count; ++i) {
-    batches.push_back(sampler_->batch(
-        context_, state_.consumed_samples,
-        {settings_.micro_batch_size, i, groups_->dp->rank(), groups_->dp->size()}));
-  }
-  return batches;
-}
-
 void Trainer::account(const StepResult& result, Loop& loop) {
   state_.consumed_samples += settings_.global_batch_size;
   state_.consumed_tokens += result.num_tokens;
@@ -240,15 +225,6 @@ void Trainer::train_one_step(Loop& loop) {
     log_step(val_loss, seconds, loop);
   }
   if (!is_finite) report_non_finite(loop);
-}
-
-StopRequest Trainer::agreed_stop_request() const {
-  if (is_alone()) return stop_request();
-  // Ranks may look at the flag on either side of a signal, and must end at the same step.
-  const auto own = static_cast<std::int32_t>(stop_request());
-  const Tensor flag = Tensor::from_vector(context_, {1}, std::vector<std::int32_t>{own});
-  return static_cast<StopRequest>(
-      groups_->tp_dp_cp->broadcast(flag, 0).to_vector<std::int32_t>().at(0));
 }
 
 RunEnd Trainer::run() {

@@ -19,12 +19,13 @@ namespace {
 std::string describe_ranks(const TrainSettings& s) {
   std::string text;
   if (padded_vocab_size(s) != s.vocab_size) {
-    text += fmt::format("vocabulary {} ids, padded to {} rows\n", s.vocab_size, padded_vocab_size(s));
+    text +=
+        fmt::format("vocabulary {} ids, padded to {} rows\n", s.vocab_size, padded_vocab_size(s));
   }
   if (s.ranks == 1) return text;
   text += fmt::format("ranks      {} threads: tensor parallel {}{}, data parallel {}\n", s.ranks,
-                      s.tensor_model_parallel_size,
-                      s.sequence_parallel ? " with the sequence" : "", rank_grid(s).data_size());
+                      s.tensor_model_parallel_size, s.sequence_parallel ? " with the sequence" : "",
+                      rank_grid(s).data_size());
   return text + "checkpoint none, and no samples: both need a run on one rank\n";
 }
 
@@ -35,8 +36,8 @@ void Trainer::announce() const {
   out << fmt::format(
       "model      {} layers, hidden {}, {} heads, sequence {}: {} parameters{} in {}\n",
       settings_.num_layers, settings_.hidden_size, settings_.num_attention_heads,
-      settings_.seq_length, optimizer_->num_parameters(),
-      groups_->tp->size() > 1 ? " a rank" : "", settings_.precision);
+      settings_.seq_length, optimizer_->num_parameters(), groups_->tp->size() > 1 ? " a rank" : "",
+      settings_.precision);
   out << fmt::format("recipe     {}\n", recipe_label(settings_));
   out << fmt::format("data       {}\n", data_.description);
   out << fmt::format("step       {} sequences of {} tokens, {} steps, seed {}\n",
