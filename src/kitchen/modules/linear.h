@@ -92,8 +92,9 @@ class Linear : public Module {
   /// @throws RuntimeError "Unsupported checkpoint format" naming what was found, if it does.
   void set_extra_state(const Tensor& state);
 
-  /// The end of a training step: delayed scales follow from the histories.
-  void finish_quantization_step() { quantizers_->finish_step(); }
+  /// The end of a training step: delayed scales follow from the histories, whose newest entry is the
+  /// largest over all tensor- and data-parallel ranks, so that scales do not depend on the split.
+  void finish_quantization_step();
 
   [[nodiscard]] const LinearOptions& options() const { return options_; }
   [[nodiscard]] std::string class_name() const override { return "Linear"; }
@@ -116,7 +117,8 @@ class Linear : public Module {
   bool forward_was_run_ = false;
 };
 
-/// Ends a training step for every linear layer of `model`, after its weights were updated.
+/// Ends a training step for every linear layer of `model`, after its weights were updated. Every
+/// rank calls it.
 void finish_quantization_step(const Module& model);
 
 /// The context for parameters on `device`: this rank's default one, or its meta twin.
