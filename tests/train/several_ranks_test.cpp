@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -80,7 +81,23 @@ struct Trace {
   std::vector<double> losses;
   std::vector<double> norms;
   std::vector<std::vector<double>> replicated;
+  std::vector<std::vector<float>> scales;  ///< of delayed scaling, of every layer, a rank each
 };
+
+/// Scale of x of each linear layer: the first float of its state, behind a tag of four bytes.
+std::vector<float> scales_of(const GPTModel& model) {
+  std::vector<float> scales;
+  for (const auto& [path, module] : model.named_modules()) {
+    const auto* layer = dynamic_cast<const modules::Linear*>(module.get());
+    if (layer == nullptr || !layer->weight.defined()) continue;
+    const std::vector<std::uint8_t> state = layer->get_extra_state().to_vector<std::uint8_t>();
+    if (state.size() < 8) continue;
+    float scale = 0.0f;
+    std::memcpy(&scale, state.data() + 4, sizeof scale);
+    scales.push_back(scale);
+  }
+  return scales;
+}
 
 void train_rank(const TrainSettings& settings, int steps, Trace& trace, std::mutex& mutex) {
   model_parallel_cuda_manual_seed(11);
@@ -105,6 +122,7 @@ void train_rank(const TrainSettings& settings, int steps, Trace& trace, std::mut
     trace.norms.push_back(values_of(result.clip.norm)[0]);
   }
   const std::lock_guard<std::mutex> lock(mutex);
+  trace.scales.push_back(scales_of(*model));
   trace.replicated.push_back(std::move(replicated));
 }
 
@@ -184,6 +202,23 @@ TEST(SeveralRanks, ReplicatedGradientsAreEqualOnAllRanksAndThoseOfOneRank) {
 TEST(SeveralRanks, DataParallelTrainsAsOneRankThoughTheShareOfCountedLabelsIsUneven) {
   expect_as_one_rank(Plan(2, 1), 1e-4);
   expect_as_one_rank(Plan(4, 2, true), 1e-4);
+}
+
+// labels: train.TrainingStep modules.OperandQuantizer
+TEST(SeveralRanks, DelayedScalesAreEqualOnAllRanksAndThoseOfOneRank) {
+  Plan plan(4, 2, true);
+  plan.recipe = "fp8_delayed";
+  const Trace several = train(plan, 1);
+  Plan alone;
+  alone.recipe = "fp8_delayed";
+  const Trace one = train(alone, 1);
+  ASSERT_EQ(several.scales.size(), 4u);
+  ASSERT_EQ(several.scales[0].size(), 8u);  // four layers in each block
+  for (const auto& scales : several.scales) EXPECT_EQ(scales, several.scales[0]);
+  // Products of codes are summed in another order, and a code may fall to its neighbour: 2^-4.
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_NEAR(several.scales[0][i], one.scales[0][i], one.scales[0][i] / 16.0f);
+  }
 }
 
 // labels: P01 P07 P19 train.parallel_settings

@@ -179,6 +179,10 @@ void Linear::reset_parameters() {
   }
 }
 
+void Linear::finish_quantization_step() {
+  quantizers_->finish_step(*ProcessGroupCollection::use_mpu_process_groups()->tp_dp_cp);
+}
+
 Tensor Linear::get_extra_state() const {
   const auto count = static_cast<std::int64_t>(quantizers_->encoded_bytes());
   const ContextPtr& context = weight.context();

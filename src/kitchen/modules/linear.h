@@ -100,7 +100,9 @@ class Linear : public Module, public HasQuantizationSteps {
   /// @throws RuntimeError "Unsupported checkpoint format" naming what was found, if it does.
   void set_extra_state(const Tensor& state);
 
-  void finish_quantization_step() override { quantizers_->finish_step(); }
+  /// The end of a training step: delayed scales follow from the histories, whose newest entry is the
+  /// largest over all tensor- and data-parallel ranks, so that scales do not depend on the split.
+  void finish_quantization_step() override;
 
   /// What the next forward tells its Function; the group is fixed from then on.
   LinearCall begin_forward(std::optional<bool> is_first_microbatch);
@@ -128,7 +130,8 @@ class Linear : public Module, public HasQuantizationSteps {
   bool forward_was_run_ = false;
 };
 
-/// Ends a training step for every quantized layer of `model`, after its weights were updated.
+/// Ends a training step for every quantized layer of `model`, after its weights were updated. Every
+/// rank calls it.
 void finish_quantization_step(const Module& model);
 
 /// The context for parameters on `device`: this rank's default one, or its meta twin.

@@ -53,6 +53,10 @@ void OperandQuantizer::note_use(const std::vector<const Operand*>& copies) {
   if (is_used && stochastic_) ++num_uses_;
 }
 
+Tensor OperandQuantizer::newest_amax() const {
+  return history_.defined() ? history_.slice(0, 0, 1) : Tensor();
+}
+
 void OperandQuantizer::finish_step() {
   if (history_.defined()) ops::update_delayed_scale(history_, scale_, rule_of(params_));
 }
@@ -86,8 +90,12 @@ void OperandQuantizer::set_state(const std::uint8_t* bytes) {
   if (stochastic_) std::memcpy(&num_uses_, bytes, sizeof num_uses_);
 }
 
-void LinearQuantizers::finish_step() {
-  for (OperandQuantizer* quantizer : {&x, &w, &g}) quantizer->finish_step();
+void LinearQuantizers::finish_step(const ProcessGroup& group) {
+  for (OperandQuantizer* quantizer : {&x, &w, &g}) {
+    const Tensor amax = quantizer->newest_amax();
+    if (amax.defined()) (void)group.all_reduce_inplace_async(amax, ReduceOp::max).wait();
+    quantizer->finish_step();
+  }
 }
 
 std::size_t LinearQuantizers::encoded_bytes() const {

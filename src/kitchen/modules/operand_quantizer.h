@@ -2,6 +2,7 @@
 
 #include "kitchen/modules/quantized_operand.h"
 #include "kitchen/ops/quantize.h"
+#include "kitchen/parallel/process_group.h"
 
 #include <cstdint>
 #include <string>
@@ -29,6 +30,10 @@ class OperandQuantizer {
   /// next scale (noting it twice changes nothing) and moves on in the random stream.
   void note_use(const std::vector<const Operand*>& copies);
 
+  /// The largest amax of this step so far, float32 [1], which ranks that share the tensor reduce by
+  /// maximum; undefined without delayed scaling.
+  [[nodiscard]] Tensor newest_amax() const;
+
   /// The end of a training step: the next scale from the history.
   void finish_step();
 
@@ -54,7 +59,8 @@ struct LinearQuantizers {
   OperandQuantizer g;
 
   [[nodiscard]] bool has_state() const { return x.has_state() || w.has_state() || g.has_state(); }
-  void finish_step();
+  /// Scales follow from the amax over the ranks of `group`, which hold parts of the operands.
+  void finish_step(const ProcessGroup& group);
 
   /// A tagged form of all states; empty if there is none.
   [[nodiscard]] std::vector<std::uint8_t> encode() const;
